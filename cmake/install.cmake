@@ -10,7 +10,7 @@ set(hm_package_dir ${HM_LIBRARY_DIR}/cmake/howmany)
 foreach(library IN ITEMS base core parallel)
   set_target_properties(howmany_${library} PROPERTIES EXPORT_NAME ${library})
 endforeach()
-# Ranks compare the build ID of the program: see parallel/program_id.h.
+# Ranks compare the build ID of the program: see parallel/launch/program_id.h.
 target_link_options(howmany_parallel INTERFACE -Wl,--build-id)
 install(TARGETS howmany_base howmany_core howmany_parallel EXPORT howmany_targets
   ARCHIVE DESTINATION ${HM_LIBRARY_DIR} COMPONENT development EXCLUDE_FROM_ALL)
@@ -21,7 +21,7 @@ foreach(room IN ITEMS core parallel)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${HM_INCLUDE_DIR}
     COMPONENT development EXCLUDE_FROM_ALL FILES_MATCHING PATTERN *.h PATTERN *.inc
     PATTERN backends/cuda EXCLUDE PATTERN backends/onednn EXCLUDE
-    PATTERN comms/*.h EXCLUDE PATTERN *_list.h EXCLUDE PATTERN cupti_records.h EXCLUDE)
+    PATTERN engines/*.h EXCLUDE PATTERN *_list.h EXCLUDE PATTERN cupti_records.h EXCLUDE)
 endforeach()
 
 configure_package_config_file(cmake/howmany-config.cmake.in

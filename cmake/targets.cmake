@@ -17,7 +17,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # GCC bug 105651 and related bugs: false warnings about std::string.
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overread;-Wno-stringop-overflow>")
 endif()
-target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/program_id.h
+target_link_options(hm_flags INTERFACE -Wl,--build-id)  # ranks compare it: see parallel/launch/program_id.h
 if(HM_WERROR)
   target_compile_options(hm_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>"
     "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:SHELL:-Werror all-warnings>")

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany::benches {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany::benches {
 

@@ -13,7 +13,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/host/copy.h"
 #include "core/tensor/device.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

@@ -9,9 +9,9 @@
 #include "core/base/text/options.h"
 #include "core/ops/flop_observer.h"
 #include "core/tensor/precision.h"
-#include "parallel/hang_timeout.h"
-#include "parallel/primitives.h"
-#include "parallel/turns.h"
+#include "parallel/comm/hang_timeout.h"
+#include "parallel/comm/turns.h"
+#include "parallel/sync/primitives.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/data/batch.h"
 #include "core/nn/model.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 

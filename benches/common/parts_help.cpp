@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "core/nn/model.h"
-#include "parallel/comm_list.h"
-#include "parallel/mode.h"
+#include "parallel/comm/comm_list.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 namespace {

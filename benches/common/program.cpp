@@ -30,10 +30,10 @@
 #include "core/nn/optim.h"
 #include "core/profile/recorder.h"
 #include "core/tensor/precision.h"
-#include "parallel/comm.h"
-#include "parallel/hang_timeout.h"
-#include "parallel/mode.h"
-#include "parallel/rank_supervisor.h"
+#include "parallel/comm/comm.h"
+#include "parallel/comm/hang_timeout.h"
+#include "parallel/launch/rank_supervisor.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "benches/common/workload.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace CLI {
 class App;

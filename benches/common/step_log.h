@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
 
 namespace howmany {
 class JsonNode;

@@ -10,7 +10,7 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/tensor/meta.h"
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
 
 namespace howmany::benches {
 namespace {

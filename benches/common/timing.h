@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/statistics.h"
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany::benches {
 

@@ -14,7 +14,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/gpu/tuning.h"
-#include "parallel/program_id.h"
+#include "parallel/launch/program_id.h"
 
 namespace howmany::benches {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany::benches {
 

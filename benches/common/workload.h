@@ -11,8 +11,8 @@
 #include "core/data/loader.h"
 #include "core/nn/optim.h"
 #include "core/tensor/precision.h"
-#include "parallel/launch.h"
-#include "parallel/mode.h"
+#include "parallel/launch/launch.h"
+#include "parallel/modes/mode.h"
 
 namespace CLI {
 class App;

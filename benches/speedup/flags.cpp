@@ -14,7 +14,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 namespace {

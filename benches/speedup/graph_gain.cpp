@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "core/gpu/event.h"
 #include "core/gpu/gpu.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

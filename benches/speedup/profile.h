@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany::benches {
 

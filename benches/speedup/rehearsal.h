@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benches/speedup/flags.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 

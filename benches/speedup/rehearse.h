@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times the training steps of a few ranks of a group, of which the others do not exist
-// (parallel/rehearsal.h).
+// (parallel/comm/rehearsal.h).
 #pragma once
 
 #include <vector>

@@ -5,9 +5,9 @@
 #include "benches/common/trainer.h"
 #include "benches/speedup/rehearse.h"
 #include "core/tensor/precision.h"
-#include "parallel/hang_timeout.h"
-#include "parallel/primitives.h"
-#include "parallel/turns.h"
+#include "parallel/comm/hang_timeout.h"
+#include "parallel/comm/turns.h"
+#include "parallel/sync/primitives.h"
 
 namespace howmany::benches {
 namespace {

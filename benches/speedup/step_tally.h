@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/statistics.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 

@@ -9,7 +9,7 @@
 #include "benches/common/timing.h"
 #include "benches/common/workload.h"
 #include "benches/speedup/profile.h"
-#include "parallel/straggler.h"
+#include "parallel/sync/straggler.h"
 
 namespace howmany::benches {
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "parallel/program_id.h"
+#include "parallel/launch/program_id.h"
 
 namespace howmany::benches {
 namespace {

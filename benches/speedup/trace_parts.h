@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/profile/recorder.h"
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany::benches {
 

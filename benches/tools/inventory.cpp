@@ -17,10 +17,10 @@
 #include "core/nn/model.h"
 #include "core/profile/range.h"
 #include "core/tensor/device.h"
-#include "parallel/comm_list.h"
-#include "parallel/launch.h"
-#include "parallel/mode.h"
-#include "parallel/program_id.h"
+#include "parallel/comm/comm_list.h"
+#include "parallel/launch/launch.h"
+#include "parallel/launch/program_id.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 

@@ -23,7 +23,7 @@
 #include "core/data/image_folder.h"
 #include "core/gpu/gpu.h"
 #include "core/tensor/storage.h"
-#include "parallel/agreement.h"
+#include "parallel/sync/agreement.h"
 
 namespace howmany::benches {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany::benches {
 namespace {

@@ -19,7 +19,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/host/copy.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

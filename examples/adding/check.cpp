@@ -9,7 +9,7 @@
 
 #include "examples/adding/delayed.h"
 #include "examples/adding/summed.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

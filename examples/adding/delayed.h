@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "parallel/engine.h"
+#include "parallel/comm/engine.h"
 
 namespace howmany::comms {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line that a new mode adds to HM_MODES in parallel/mode.h. This example has a list of its own,
-// so that the rest of howmany does not contain the mode.
+// The line that a new mode adds to HM_MODES in parallel/modes/mode.h. This example has a list of
+// its own, so that the rest of howmany does not contain the mode.
 #pragma once
 
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 #define HM_EXAMPLE_MODES(X)                                           \
   X(summed, "the batch, over ranks, gradients summed after backward", \

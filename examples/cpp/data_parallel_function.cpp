@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function data_parallel, composed of the four primitives. Prints how far its output is from
-// the plain module's. parallel/primitives.h has the same function.
+// the plain module's. parallel/sync/primitives.h has the same function.
 //
 //   PyTorch:  def data_parallel(module, input, device_ids, output_device=None)
 //
@@ -11,7 +11,7 @@
 
 #include "core/nn/layers.h"
 #include "core/tensor/rng.h"
-#include "parallel/primitives.h"
+#include "parallel/sync/primitives.h"
 
 using namespace howmany;
 

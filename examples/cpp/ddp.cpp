@@ -12,8 +12,8 @@
 #include "core/nn/layers.h"
 #include "core/nn/optim.h"
 #include "core/tensor/rng.h"
-#include "parallel/launch.h"
-#include "parallel/mode.h"
+#include "parallel/launch/launch.h"
+#include "parallel/modes/mode.h"
 
 using namespace howmany;
 

@@ -12,7 +12,7 @@
 #include "core/nn/loss.h"
 #include "core/nn/optim.h"
 #include "core/tensor/rng.h"
-#include "parallel/primitives.h"
+#include "parallel/sync/primitives.h"
 
 using namespace howmany;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 #include "parallel/modes/replica.h"
-#include "parallel/primitives.h"
+#include "parallel/sync/primitives.h"
 
 namespace howmany {
 namespace {

@@ -2,12 +2,12 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "parallel/agreement.h"
-#include "parallel/batch.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"
-#include "parallel/step_clock.h"
+#include "parallel/sync/agreement.h"
+#include "parallel/sync/batch.h"
+#include "parallel/sync/step_clock.h"
 
 namespace howmany {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/ops/ops.h"
 #include "core/profile/range.h"
 #include "core/tensor/id_range.h"
-#include "parallel/batch.h"
+#include "parallel/sync/batch.h"
 
 namespace howmany {
 namespace {

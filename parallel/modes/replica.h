@@ -11,7 +11,7 @@
 
 #include "core/data/loader.h"
 #include "core/nn/model.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany {
 

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "core/nn/layer.h"
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"
 

@@ -8,14 +8,14 @@
 
 #include "core/backends/selection.h"
 #include "core/base/error.h"
-#include "parallel/agreement.h"
-#include "parallel/batch.h"
-#include "parallel/first_failure.h"
+#include "parallel/comm/first_failure.h"
 #include "parallel/modes/tensor_parts.h"
-#include "parallel/placement.h"
-#include "parallel/primitives.h"
-#include "parallel/stage.h"
-#include "parallel/stage_costs.h"
+#include "parallel/pipeline/placement.h"
+#include "parallel/pipeline/stage.h"
+#include "parallel/pipeline/stage_costs.h"
+#include "parallel/sync/agreement.h"
+#include "parallel/sync/batch.h"
+#include "parallel/sync/primitives.h"
 
 namespace howmany {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string_view>
 
-#include "parallel/mesh.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mesh.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany {
 

@@ -5,14 +5,14 @@
 #include "core/base/error.h"
 #include "core/nn/cut.h"
 #include "core/nn/units.h"
-#include "parallel/agreement.h"
-#include "parallel/batch.h"
-#include "parallel/mesh.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mesh.h"
+#include "parallel/modes/mode.h"
 #include "parallel/modes/position_parts.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/tensor_parts.h"
-#include "parallel/step_clock.h"
+#include "parallel/sync/agreement.h"
+#include "parallel/sync/batch.h"
+#include "parallel/sync/step_clock.h"
 
 namespace howmany {
 namespace {

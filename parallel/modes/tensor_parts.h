@@ -13,8 +13,8 @@
 #include "core/nn/cut.h"
 #include "core/nn/loss.h"
 #include "core/nn/model.h"
-#include "parallel/comm.h"
-#include "parallel/mode.h"
+#include "parallel/comm/comm.h"
+#include "parallel/modes/mode.h"
 
 namespace howmany {
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "core/tensor/storage.h"
-#include "parallel/mode.h"
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
+#include "parallel/modes/mode.h"
 #include "tests/support/message_of.h"
 #include "tests/support/training.h"
 

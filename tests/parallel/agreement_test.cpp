@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/agreement.h"
+#include "parallel/sync/agreement.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

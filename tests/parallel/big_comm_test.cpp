@@ -10,7 +10,7 @@
 #include <fstream>
 #include <set>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/rank_main.h"
 
 namespace howmany {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // timeout: 300
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "core/gpu/gpu.h"
 #include "core/ops/ops.h"
 #include "core/tensor/precision.h"
-#include "parallel/comm_list.h"
+#include "parallel/comm/comm_list.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"

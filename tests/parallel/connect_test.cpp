@@ -10,11 +10,11 @@
 #include <thread>
 
 #include "core/base/private_folder.h"
-#include "parallel/comm_list.h"
-#include "parallel/launch.h"
+#include "parallel/comm/comm_list.h"
+#include "parallel/launch/launch.h"
 
 #if HM_HAVE_GLOO
-#include "parallel/comms/gloo_rendezvous.h"
+#include "parallel/engines/gloo_rendezvous.h"
 #endif
 
 namespace howmany {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

@@ -21,8 +21,8 @@
 #include <thread>
 
 #include "core/base/private_folder.h"
-#include "parallel/launch.h"
-#include "parallel/straggler.h"
+#include "parallel/launch/launch.h"
+#include "parallel/sync/straggler.h"
 #include "tests/support/files.h"
 #include "tests/support/fragile.h"
 #include "tests/support/rank_main.h"

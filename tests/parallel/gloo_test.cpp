@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/tensor/device.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that hangs is reported and its process ends, because a thread cannot be ended alone.
-#include "parallel/hang_timeout.h"
+#include "parallel/comm/hang_timeout.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <functional>
 #include <thread>
 
-#include "parallel/launch.h"
-#include "parallel/primitives.h"
+#include "parallel/launch/launch.h"
+#include "parallel/sync/primitives.h"
 #include "tests/support/fragile.h"
 #include "tests/support/training.h"
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "parallel/engine.h"
+#include "parallel/comm/engine.h"
 
 namespace howmany {
 namespace {

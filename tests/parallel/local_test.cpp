@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/base/clock.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/mesh.h"
+#include "parallel/modes/mesh.h"
 
 #include <gtest/gtest.h>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

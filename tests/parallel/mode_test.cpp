@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // timeout: 900
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "core/gpu/gpu.h"
 #include "core/nn/cut.h"
 #include "core/tensor/precision.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/training.h"
 
 namespace howmany {

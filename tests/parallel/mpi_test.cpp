@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "core/base/private_folder.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/files.h"
 #include "tests/support/rank_main.h"

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "core/base/private_folder.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/rank_main.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // labels: process
-#include "parallel/peer_user.h"
+#include "parallel/launch/peer_user.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany {
 namespace {

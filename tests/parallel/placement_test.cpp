@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/placement.h"
+#include "parallel/pipeline/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

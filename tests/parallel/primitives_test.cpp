@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/primitives.h"
+#include "parallel/sync/primitives.h"
 
 #include <gtest/gtest.h>
 

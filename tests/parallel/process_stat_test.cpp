@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/process_stat.h"
+#include "parallel/launch/process_stat.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

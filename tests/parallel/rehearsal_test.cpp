@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/base/clock.h"
-#include "parallel/mesh.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mesh.h"
+#include "parallel/modes/mode.h"
 #include "tests/support/training.h"
 
 namespace howmany {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/schedule.h"
+#include "parallel/pipeline/schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

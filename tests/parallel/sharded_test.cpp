@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "core/tensor/storage.h"
-#include "parallel/launch.h"
-#include "parallel/mode.h"
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
+#include "parallel/launch/launch.h"
+#include "parallel/modes/mode.h"
 #include "tests/support/message_of.h"
 #include "tests/support/training.h"
 

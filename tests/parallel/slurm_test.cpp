@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/slurm.h"
+#include "parallel/launch/slurm.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "core/base/error.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/training.h"
 
 namespace howmany {

@@ -8,9 +8,9 @@
 
 #include "core/nn/cut.h"
 #include "core/tensor/storage.h"
-#include "parallel/launch.h"
-#include "parallel/mode.h"
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
+#include "parallel/launch/launch.h"
+#include "parallel/modes/mode.h"
 #include "tests/support/message_of.h"
 #include "tests/support/training.h"
 

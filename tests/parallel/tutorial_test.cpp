@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/nn/optim.h"
-#include "parallel/launch.h"
-#include "parallel/mode.h"
+#include "parallel/launch/launch.h"
+#include "parallel/modes/mode.h"
 #include "tests/support/golden.h"
 #include "tests/support/training.h"
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 
 namespace howmany {
 

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/backends/cuda/runtime/runtime.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/fakes/fake_gpu.h"
 #include "tests/fakes/fake_nccl.h"
 

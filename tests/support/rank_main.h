@@ -9,7 +9,7 @@
 #include <iostream>
 #include <string>
 
-#include "parallel/rank_supervisor.h"
+#include "parallel/launch/rank_supervisor.h"
 
 namespace howmany::testing_support {
 

@@ -10,7 +10,7 @@
 #include "core/nn/layers.h"
 #include "core/nn/optim.h"
 #include "core/nn/units.h"
-#include "parallel/mode.h"
+#include "parallel/modes/mode.h"
 #include "tests/support/tensors.h"
 
 namespace howmany::testing_support {

@@ -12,7 +12,7 @@
 #include "benches/common/timing.h"
 #include "benches/common/verify.h"
 #include "benches/transfer/copies.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/backends/backend_list.h"
 #include "core/backends/selection.h"
 #include "core/tensor/meta.h"
-#include "parallel/rehearsal.h"
+#include "parallel/comm/rehearsal.h"
 #include "tests/support/training.h"
 
 namespace howmany::benches {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "benches/common/report.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

@@ -8,7 +8,7 @@
 #include <latch>
 #include <random>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
 

@@ -6,7 +6,7 @@
 
 #include "benches/comm/collective_timing.h"
 #include "benches/common/device_choice.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

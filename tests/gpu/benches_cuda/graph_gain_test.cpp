@@ -8,7 +8,7 @@
 #include "benches/common/trainer.h"
 #include "benches/speedup/steps.h"
 #include "core/gpu/gpu.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 
 namespace howmany::benches {
 namespace {

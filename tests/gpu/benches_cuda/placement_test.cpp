@@ -7,7 +7,7 @@
 #include "benches/common/workload.h"
 #include "core/gpu/gpu.h"
 #include "core/host/cpu_limits.h"
-#include "parallel/comm.h"
+#include "parallel/comm/comm.h"
 #include "tests/support/message_of.h"
 
 namespace howmany::benches {

@@ -9,7 +9,7 @@
 #include "benches/common/timing.h"
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/gpu/gpu.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/fakes/fake_gpu.h"
 
 namespace howmany::benches {

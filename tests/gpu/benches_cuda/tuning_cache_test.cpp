@@ -11,7 +11,7 @@
 #include "core/gpu/gpu.h"
 #include "core/gpu/tuning.h"
 #include "core/ops/ops.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/image_files.h"
 #include "tests/support/tensors.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/backends/cuda/blas/cublaslt.h"
 #include "core/gpu/gpu.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/fakes/fake_cublaslt.h"
 #include "tests/support/tensors.h"
 

@@ -13,7 +13,7 @@
 #include "core/nn/layers.h"
 #include "core/profile/recorder.h"
 #include "core/tensor/precision.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "parallel/modes/step_graph.h"
 #include "tests/fakes/fake_gpu.h"
 #include "tests/support/message_of.h"

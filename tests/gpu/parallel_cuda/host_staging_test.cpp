@@ -2,14 +2,14 @@
 // Calls on tensors of imitated GPUs by engines that work on the host. A call waits for work that
 // was enqueued before it, but not for work enqueued after it. timeout: 120
 #include "core/gpu/event.h"
-#include "parallel/staging.h"
+#include "parallel/comm/staging.h"
 
 #include <gtest/gtest.h>
 
 #include <latch>
 #include <thread>
 
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/support/held.h"
 #include "tests/support/tensors.h"
 

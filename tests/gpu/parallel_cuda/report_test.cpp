@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/backends/cuda/runtime/runtime.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/fakes/fake_gpu.h"
 #include "tests/support/through.h"
 #include "tests/support/training.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stage costs with imitated GPUs among the devices.
-#include "parallel/stage_costs.h"
+#include "parallel/pipeline/stage_costs.h"
 
 #include <gtest/gtest.h>
 
 #include <mutex>
 
 #include "core/backends/cuda/runtime/runtime.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/fakes/fake_gpu.h"
 #include "tests/support/through.h"
 

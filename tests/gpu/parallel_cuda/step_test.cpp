@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/backends/cuda/runtime/runtime.h"
-#include "parallel/launch.h"
+#include "parallel/launch/launch.h"
 #include "tests/fakes/fake_gpu.h"
 #include "tests/support/held.h"
 #include "tests/support/training.h"

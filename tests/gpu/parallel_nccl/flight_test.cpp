@@ -8,7 +8,7 @@
 #include <latch>
 
 #include "core/gpu/gpu.h"
-#include "parallel/agreement.h"
+#include "parallel/sync/agreement.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"
 #include "tests/support/training.h"

@@ -10,7 +10,7 @@
 
 #include "core/base/private_folder.h"
 #include "core/gpu/gpu.h"
-#include "parallel/grad_sync.h"
+#include "parallel/sync/grad_sync.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"
 
