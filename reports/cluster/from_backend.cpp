@@ -12,8 +12,8 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/json.h"
 #include "reports/cluster/cluster.h"
-#include "reports/comm/cell.h"
-#include "reports/comm/curve.h"
+#include "reports/results/cell.h"
+#include "reports/results/curve.h"
 #include "reports/results/plain_json.h"
 
 namespace howmany::reports {

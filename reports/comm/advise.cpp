@@ -15,10 +15,10 @@
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "reports/comm/cell.h"
 #include "reports/comm/choice.h"
 #include "reports/comm/reference.h"
 #include "reports/comm/torch.h"
+#include "reports/results/cell.h"
 
 namespace howmany::reports {
 namespace {

@@ -22,12 +22,12 @@
 #include "reports/comm/json.h"
 #include "reports/comm/measure.h"
 #include "reports/comm/render.h"
-#include "reports/comm/rounds.h"
-#include "reports/comm/script_buckets.h"
 #include "reports/comm/select.h"
+#include "reports/predict/script_buckets.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
+#include "reports/results/rounds.h"
 #include "reports/results/run_folder.h"
 
 namespace howmany::reports {

@@ -3,8 +3,8 @@
 
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
-#include "reports/comm/cell.h"
 #include "reports/comm/torch.h"
+#include "reports/results/cell.h"
 
 namespace howmany::reports {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "reports/comm/command.h"
-#include "reports/comm/rounds.h"
 #include "reports/comm/select.h"
+#include "reports/results/rounds.h"
 
 namespace howmany::reports {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/comm/curve.h"
+#include "reports/results/curve.h"
 
 namespace howmany::reports {
 

@@ -171,22 +171,11 @@ TimeNeeded time_needed(const SuiteRun& run) {
   return needed;
 }
 
-bool has_failed(const Measurement& m) {
-  return std::any_of(m.flags.begin(), m.flags.end(),
-                     [](const std::string& flag) { return flag.starts_with("failed: "); });
-}
-
 bool has_wrong_data(const std::vector<Measurement>& measurements) {
   for (const Measurement& m : measurements)
     for (const std::string& flag : m.flags)
       if (flag.starts_with("failed: wrong data")) return true;
   return false;
-}
-
-std::string why_skipped(const Measurement& m) {
-  for (const std::string& flag : m.flags)
-    if (flag.starts_with("skipped: ")) return flag.substr(9);
-  return "";
 }
 
 double max_busy_elsewhere(const std::vector<SuiteRun>& runs) {

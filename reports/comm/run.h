@@ -59,9 +59,6 @@ struct TimeNeeded {
 TimeNeeded time_needed(const SuiteRun& run);
 
 bool has_wrong_data(const std::vector<Measurement>& measurements);
-bool has_failed(const Measurement& m);
-// Returns why it was skipped, or "".
-std::string why_skipped(const Measurement& m);
 
 // Returns the largest share of all runs, or 0 if none is known.
 double max_busy_elsewhere(const std::vector<SuiteRun>& runs);

@@ -11,8 +11,8 @@
 #include "reports/cluster/cluster.h"
 #include "reports/gpus/efficiency.h"
 #include "reports/gpus/passed.h"
-#include "reports/gpus/script.h"
 #include "reports/predict/rehearsed.h"
+#include "reports/script/script.h"
 
 namespace howmany::reports {
 

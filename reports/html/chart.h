@@ -48,8 +48,4 @@ std::string to_svg(const Chart& chart);
 // Returns the SVG with a caption; "" if it is empty.
 std::string figure(const std::string& title, const std::string& svg);
 
-// Escapes text for HTML content and quoted attributes. '?' replaces control characters and invalid
-// UTF-8. Truncates after `most` bytes and appends "...".
-std::string escaped(const std::string& text, size_t most = 600);
-
 }  // namespace howmany::reports

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/schema/metrics.h"
+#include "core/base/text/escape.h"
 #include "core/base/text/format.h"
 #include "reports/gpus/advise.h"
 #include "reports/gpus/slurm.h"

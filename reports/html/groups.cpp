@@ -14,7 +14,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "reports/comm/cell.h"
+#include "reports/results/cell.h"
 #include "reports/results/plain_json.h"
 
 namespace howmany::reports {

@@ -14,6 +14,7 @@
 #include "core/base/schema/labels.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/parameters.h"
+#include "core/base/text/escape.h"
 #include "reports/gpus/beyond.h"
 #include "reports/gpus/render.h"
 #include "reports/html/gpus_section.h"

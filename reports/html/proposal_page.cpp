@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/text/escape.h"
 #include "reports/gpus/proposal.h"
 #include "reports/html/chart.h"
 #include "reports/html/groups.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/schema/parameters.h"
+#include "core/base/text/escape.h"
 #include "core/base/text/format.h"
 #include "reports/gpus/step_parts.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/gpus/script.h"
+#include "reports/script/script.h"
 
 namespace howmany::reports {
 

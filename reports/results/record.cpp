@@ -110,6 +110,17 @@ std::string parameter_of(const Measurement& m, const std::string& key) {
   return it == m.parameters.end() ? "" : it->second;
 }
 
+bool has_failed(const Measurement& m) {
+  return std::any_of(m.flags.begin(), m.flags.end(),
+                     [](const std::string& flag) { return flag.starts_with("failed: "); });
+}
+
+std::string why_skipped(const Measurement& m) {
+  for (const std::string& flag : m.flags)
+    if (flag.starts_with("skipped: ")) return flag.substr(9);
+  return "";
+}
+
 double value_of(const Measurement& m, const std::string& metric) {
   const auto it = m.metrics.find(metric);
   return it == m.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : it->second.value;

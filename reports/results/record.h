@@ -34,6 +34,9 @@ struct Measurement {
 // Return "" and NaN if absent.
 std::string parameter_of(const Measurement& m, const std::string& key);
 double value_of(const Measurement& m, const std::string& metric);
+bool has_failed(const Measurement& m);
+// Returns why it was skipped, or "".
+std::string why_skipped(const Measurement& m);
 
 struct Summary {
   nlohmann::json context = nlohmann::json::object();

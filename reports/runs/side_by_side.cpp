@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/schema/metrics.h"
+#include "core/base/text/escape.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 #include "reports/html/chart.h"

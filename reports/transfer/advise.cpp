@@ -14,7 +14,7 @@
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "reports/comm/cell.h"
+#include "reports/results/cell.h"
 #include "reports/transfer/words.h"
 
 namespace howmany::reports {

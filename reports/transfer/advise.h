@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/comm/curve.h"
+#include "reports/results/curve.h"
 #include "reports/results/record.h"
 #include "reports/transfer/gpu.h"
 

@@ -9,7 +9,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
-#include "reports/comm/cell.h"
+#include "reports/results/cell.h"
 
 namespace howmany::reports {
 namespace {

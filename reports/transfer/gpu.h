@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/comm/curve.h"
 #include "reports/comm/reference.h"
+#include "reports/results/curve.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {

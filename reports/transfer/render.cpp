@@ -16,7 +16,7 @@
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
-#include "reports/comm/cell.h"
+#include "reports/results/cell.h"
 #include "reports/transfer/advise.h"
 
 namespace howmany::reports {

@@ -12,7 +12,7 @@
 #include "core/base/schema/reasons.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "reports/comm/cell.h"
+#include "reports/results/cell.h"
 #include "reports/transfer/gpu.h"
 
 namespace howmany::reports {

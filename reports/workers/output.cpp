@@ -10,10 +10,10 @@
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
-#include "reports/comm/rounds.h"
-#include "reports/gpus/script.h"
 #include "reports/results/machine.h"
+#include "reports/results/rounds.h"
 #include "reports/results/summary_files.h"
+#include "reports/script/script.h"
 #include "reports/workers/render.h"
 #include "reports/workers/rows.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "reports/comm/rounds.h"
+#include "reports/results/rounds.h"
 
 namespace howmany::reports {
 

@@ -12,11 +12,11 @@
 
 #include "core/base/text/bytes.h"
 #include "core/base/text/json.h"
-#include "reports/comm/cell.h"
 #include "reports/comm/choice.h"
 #include "reports/comm/command.h"
 #include "reports/comm/render.h"
-#include "reports/comm/rounds.h"
+#include "reports/results/cell.h"
+#include "reports/results/rounds.h"
 #include "tests/reports/comm/examples.h"
 
 namespace howmany::reports {

@@ -13,7 +13,7 @@
 
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
-#include "reports/comm/curve.h"
+#include "reports/results/curve.h"
 
 namespace howmany::reports {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "reports/comm/advise.h"
-#include "reports/comm/cell.h"
 #include "reports/comm/torch_python.h"
+#include "reports/results/cell.h"
 #include "tests/reports/comm/examples.h"
 
 namespace howmany::reports {

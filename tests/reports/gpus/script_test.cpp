@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/gpus/script.h"
+#include "reports/script/script.h"
 
 #include <gmock/gmock.h>
 

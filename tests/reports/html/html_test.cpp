@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/base/schema/labels.h"
+#include "core/base/text/escape.h"
 #include "reports/html/chart.h"
 #include "reports/html/groups.h"
 #include "tests/reports/examples.h"

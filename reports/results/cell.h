@@ -9,8 +9,8 @@
 
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
-#include "reports/comm/curve.h"
-#include "reports/comm/run.h"
+#include "reports/results/curve.h"
+#include "reports/results/record.h"
 
 namespace howmany::reports {
 

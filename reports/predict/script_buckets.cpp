@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/comm/script_buckets.h"
+#include "reports/predict/script_buckets.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/comm/curve.h"
+#include "reports/results/curve.h"
 
 #include <algorithm>
 #include <cmath>

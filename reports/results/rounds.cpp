@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/comm/rounds.h"
+#include "reports/results/rounds.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reports/gpus/script.h"
+#include "reports/script/script.h"
 
 namespace howmany::reports {
 
