@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 120
-"""Tests scripts/tools/memory-check."""
+"""Tests scripts/studies/memory-check."""
 import json
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import sys
 
 import programs
 
-CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "tools" / "memory-check"
+CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "studies" / "memory-check"
 COLUMNS = "model,MBS,DP,PP,TP,ZeRO,GPU memory\n"
 
 

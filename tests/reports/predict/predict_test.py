@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
-"""Tests `howmany predict` and scripts/tools/predict-check."""
+"""Tests `howmany predict` and scripts/studies/predict-check."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 
 import programs
 
-CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "tools" / "predict-check"
+CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "studies" / "predict-check"
 COLUMNS = "source,curve_id,n_gpus,throughput,scaling_mode,flag,gpus_per_node,system"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 120
-"""Tests scripts/tools/split-check."""
+"""Tests scripts/studies/split-check."""
 import json
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import sys
 
 import programs
 
-CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "tools" / "split-check"
+CHECK = pathlib.Path(__file__).resolve().parents[3] / "scripts" / "studies" / "split-check"
 COLUMNS = "model,Nodes,MBS,GradAcc,DP,PP,TP,ZeRO,tok/s/gpu\n"
 
 

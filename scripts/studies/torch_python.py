@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 VERSIONS = {"torch": "2.13.0"}
 SKIPPED = "SKIPPED: no {}. Give --install, or HOWMANY_TORCH_PYTHON=<python with it>."
 
