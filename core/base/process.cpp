@@ -20,13 +20,14 @@
 #include <fstream>
 #include <utility>
 
+#include "core/base/child.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/text/format.h"
 
 namespace howmany {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxOut = size_t{16} << 20, kMaxErr = size_t{64} << 10;
 constexpr int kTickMilliseconds = 200;
 constexpr int kOrphanPolls = 200, kOrphanPollMicroseconds = 5000;
@@ -34,10 +35,6 @@ constexpr int kOrphanPolls = 200, kOrphanPollMicroseconds = 5000;
 volatile std::sig_atomic_t caught = 0;
 
 void on_signal(int) { caught = 1; }
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool is_program(const std::string& path) {
   return std::filesystem::is_regular_file(path) && ::access(path.c_str(), X_OK) == 0;
@@ -61,83 +58,20 @@ struct Pipe {
   }
 };
 
-// If a name occurs twice, the first entry counts, so `more` overrides the environment.
-std::vector<std::string> environment_with(std::vector<std::string> more) {
-  for (char** variable = environ; *variable != nullptr; ++variable) more.emplace_back(*variable);
-  return more;
-}
-
-std::vector<char*> c_strings(const std::vector<std::string>& argv) {
-  std::vector<char*> pointers;
-  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Between fork and exec only async-signal-safe calls are allowed.
-[[noreturn]] void be_child(pid_t parent, char* const* argv, char* const* environment,
-                           const char* folder, int out, int err, int failure) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
-  const int null = ::open("/dev/null", O_RDONLY);
-  if (null >= 0) ::dup2(null, STDIN_FILENO);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(err, STDERR_FILENO);
-  if (*folder == '\0' || ::chdir(folder) == 0) ::execve(argv[0], argv, environment);
-  const int error = errno;
-  [[maybe_unused]] const ssize_t n = ::write(failure, &error, sizeof error);
-  ::_exit(127);
-}
-
-// Owns a started child. The destructor kills its process group and collects the zombie.
-class Child {
- public:
-  explicit Child(const Command& command) {
-    Pipe failure;
-    const std::vector<std::string> variables = environment_with(command.environment);
-    const std::vector<char*> argv = c_strings(command.argv), environment = c_strings(variables);
-    const pid_t self = ::getpid();
-    pid_ = ::fork();
-    if (pid_ == 0)
-      be_child(self, argv.data(), environment.data(), command.folder.c_str(), out.ends[1],
-               err.ends[1], failure.ends[1]);
-    if (pid_ < 0) error_ = errno;
-    for (Pipe* pipe : {&out, &err, &failure}) pipe->close(1);
-    if (pid_ > 0) ::setpgid(pid_, pid_);  // parent and child race; the first call counts
-    int error = 0;
-    if (pid_ > 0 && ::read(failure.ends[0], &error, sizeof error) == sizeof error) error_ = error;
+// The child with the pipes of its output.
+struct PipedChild {
+  explicit PipedChild(const Command& command)
+      : child({.argv = command.argv,
+               .environment = environment_behind(command.environment),
+               .folder = command.folder,
+               .out = out.ends[1],
+               .err = err.ends[1],
+               .death_signal = SIGTERM}) {
+    out.close(1);
+    err.close(1);
   }
-  ~Child() { reap(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  int error() const { return error_; }
-  void signal(int number) const {
-    if (pid_ > 0) ::kill(-pid_, number);
-  }
-  bool ended() const {
-    siginfo_t info = {};
-    return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-           info.si_pid == pid_;
-  }
-  // Kills the rest of the group before the zombie is collected, while its pid cannot be reused.
-  int reap() {
-    int status = 0;
-    if (pid_ <= 0) return status;
-    ::kill(-pid_, SIGKILL);
-    ::kill(pid_, SIGKILL);
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    return status;
-  }
-
   Pipe out, err;
-
- private:
-  pid_t pid_ = -1;
-  int error_ = 0;
+  Child child;
 };
 
 // Makes this process the parent of orphaned descendants, such as the ranks of a killed mpirun.
@@ -187,27 +121,28 @@ bool drain(int fd, const std::function<void(std::string_view)>& take) {
   return n > 0 || (n < 0 && errno == EINTR);
 }
 
-class Watch {
+class CommandRun {
  public:
-  Watch(const Command& command, Child& child) : command_(command), child_(child) {}
+  CommandRun(const Command& command, PipedChild& piped)
+      : command_(command), piped_(piped), child_(piped.child) {}
 
   ProcessResult run() {
-    while (!child_.ended()) {
+    while (!child_.has_ended()) {
       step(kTickMilliseconds);
       if (command_.on_tick) command_.on_tick();
       end_if_due();
     }
     while (step(0)) {
     }
-    finish(child_.reap());
+    finish(child_.end());
     return std::move(result_);
   }
 
  private:
   // Reads the available output. Returns true if there was any.
   bool step(int milliseconds) {
-    std::array<pollfd, 2> fds = {pollfd{child_.out.ends[0], POLLIN, 0},
-                                 pollfd{child_.err.ends[0], POLLIN, 0}};
+    std::array<pollfd, 2> fds = {pollfd{piped_.out.ends[0], POLLIN, 0},
+                                 pollfd{piped_.err.ends[0], POLLIN, 0}};
     const bool silent = fds[0].fd < 0 && fds[1].fd < 0;  // about to end: poll again soon
     if (::poll(fds.data(), fds.size(), silent ? std::min(milliseconds, 5) : milliseconds) <= 0) {
       return false;
@@ -219,21 +154,21 @@ class Watch {
   }
 
   bool read_out() {
-    const bool open = drain(child_.out.ends[0], [&](std::string_view text) {
+    const bool open = drain(piped_.out.ends[0], [&](std::string_view text) {
       if (command_.on_stdout) command_.on_stdout(text);
       if (result_.out.size() < kMaxOut) result_.out += text;
     });
-    if (!open) child_.out.close(0);
+    if (!open) piped_.out.close(0);
     return open;
   }
 
   bool read_err() {
-    const bool open = drain(child_.err.ends[0], [&](std::string_view text) {
+    const bool open = drain(piped_.err.ends[0], [&](std::string_view text) {
       if (command_.on_stderr) command_.on_stderr(text);
       result_.err += text;
       keep_tail(result_.err);
     });
-    if (!open) child_.err.close(0);
+    if (!open) piped_.err.close(0);
     return open;
   }
 
@@ -262,6 +197,7 @@ class Watch {
   }
 
   const Command& command_;
+  PipedChild& piped_;
   Child& child_;
   ProcessResult result_;
   Clock::time_point start_ = Clock::now();
@@ -317,13 +253,13 @@ std::string ProcessResult::describe() const {
 
 ProcessResult run_command(const Command& command) {
   const OrphanReaper reaper(command.end_descendants);  // destroyed after the child
-  Child child(command);
-  if (child.error() != 0) {
+  PipedChild piped(command);
+  if (piped.child.error() != 0) {
     ProcessResult ended;
-    ended.code = child.error();
+    ended.code = piped.child.error();
     return ended;
   }
-  return Watch(command, child).run();
+  return CommandRun(command, piped).run();
 }
 
 void catch_interrupts() {
@@ -341,7 +277,10 @@ void catch_interrupts() {
 bool interrupted() { return caught != 0; }
 
 void exec_program(const std::vector<std::string>& argv) {
-  ::execv(argv[0].c_str(), c_strings(argv).data());
+  std::vector<char*> pointers;
+  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  ::execv(argv[0].c_str(), pointers.data());
   throw InputError(fmt::format("cannot start {}: {}", argv[0], std::strerror(errno)));
 }
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,14 +16,14 @@
 #include <fstream>
 #include <optional>
 
+#include "core/base/child.h"
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
+#include "core/base/process_stat.h"
 #include "core/base/temporary.h"
 #include "parallel/launch/caught_signals.h"
 #include "parallel/launch/launch.h"
 #include "parallel/launch/mpirun.h"
-#include "parallel/launch/process_stat.h"
-#include "parallel/launch/rank_process.h"
 #include "parallel/launch/relay.h"
 
 namespace howmany {
@@ -33,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kSharedMemory = "/dev/shm";
 constexpr uint64_t kSegmentBytes = uint64_t{5} << 20;  // per rank: 4 MiB in Open MPI 4.1
 constexpr rlim_t kFewFiles = 256;
+constexpr int kPollWithoutFd = 50;  // ms between polls on a kernel without pidfd
 constexpr std::chrono::milliseconds kKillDelay(1'000);    // between SIGTERM and SIGKILL
 constexpr std::chrono::milliseconds kOutputDrain(300);    // for mpirun to pass on the ranks' output
 constexpr std::chrono::milliseconds kSignalGrace(3'000);  // between a forwarded signal and SIGKILL
@@ -73,9 +75,26 @@ std::string file_limit_hint() {
                            limit.rlim_cur);
 }
 
-class Watch {
+// This process's environment behind `ours`, without the variables of the launch that this process
+// is a rank of.
+std::vector<std::string> environment_of_ranks(std::vector<std::string> ours) {
+  const size_t ours_count = ours.size();
+  std::vector<std::string> all = environment_behind(std::move(ours));
+  std::erase_if(all, [&, at = size_t{0}](const std::string& entry) mutable {
+    return at++ >= ours_count && is_of_outer_launch(entry.substr(0, entry.find('=')));
+  });
+  return all;
+}
+
+// A rank, or mpirun.
+struct RankChild {
+  int rank;
+  Child child;
+};
+
+class RankMonitor {
  public:
-  Watch(int world, const ProcessOptions& options, const LaunchFolders& folders)
+  RankMonitor(int world, const ProcessOptions& options, const LaunchFolders& folders)
       : world_(world), options_(options), folders_(folders), events_(folders.launch) {
     const auto now = Clock::now();
     if (options.time_limit.count() > 0) limit_ = now + options.time_limit;
@@ -90,7 +109,7 @@ class Watch {
       if (err_) err_->copy();
       events_.clear();
       if (const int signal = signals.take()) forward(signal);
-      std::erase_if(children_, [this](RankProcess& child) { return reap(child); });
+      std::erase_if(children_, [this](RankChild& child) { return reap(child); });
       check_progress(Clock::now());
     }
     if (options_.mpirun) finish_mpirun();
@@ -111,8 +130,19 @@ class Watch {
       ours.push_back(fmt::format("LOCAL_RANK={}", rank));
       ours.push_back(fmt::format("WORLD_SIZE={}", world_));
       ours.push_back(fmt::format("LOCAL_WORLD_SIZE={}", world_));
-      children_.emplace_back(argv, environment_with(std::move(ours)), rank);
+      add_child({.argv = argv,
+                 .environment = environment_of_ranks(std::move(ours)),
+                 .out = rank > 0 ? nowhere_.get() : -1,
+                 .resets_signals = true},
+                rank);
     }
+  }
+
+  void add_child(const ChildOptions& options, int rank) {
+    Child child(options);
+    HM_ENSURE(child.error() == 0, "[launch] cannot start '{}': {}", options.argv[0],
+              std::strerror(child.error()));
+    children_.push_back({rank, std::move(child)});
   }
 
   // The child is mpirun. Its children are the supervisors of the ranks.
@@ -123,9 +153,13 @@ class Watch {
                                       (options_.grace + kKillDelay + kKillDelay).count()));
     if (std::string preload = preload_of_mpirun(); !preload.empty())
       environment.push_back(std::move(preload));
-    children_.emplace_back(mpirun_command(argv, world_, folders_),
-                           environment_with(std::move(environment)), 0,
-                           Streams{out_->input(), err_->input()});
+    add_child({.argv = mpirun_command(argv, world_, folders_),
+               .environment = environment_of_ranks(std::move(environment)),
+               .out = out_->input(),
+               .err = err_->input(),
+               .leads_session = true,
+               .resets_signals = true},
+              0);
     out_->close_input();
     err_->close_input();
   }
@@ -134,8 +168,11 @@ class Watch {
     std::vector<pollfd> polled = {{signal_fd, POLLIN, 0}, {events_.fd(), POLLIN, 0}};
     for (const auto* relay : {&out_, &err_})
       if (*relay) polled.push_back((*relay)->wanted());
-    for (const RankProcess& child : children_) polled.push_back({child.fd(), POLLIN, 0});
     int milliseconds = -1;
+    for (const RankChild& each : children_) {
+      polled.push_back({each.child.fd(), POLLIN, 0});
+      if (each.child.fd() < 0) milliseconds = kPollWithoutFd;
+    }
     for (const auto& due : {limit_, start_, next_kill_})
       if (due) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - Clock::now()).count();
@@ -148,8 +185,8 @@ class Watch {
   // The pid of the rank, or 0 if it does not run.
   pid_t pid_of(int rank) const {
     if (options_.mpirun) return pid_of_rank(folders_.launch, rank);
-    for (const RankProcess& child : children_)
-      if (child.rank() == rank) return child.pid();
+    for (const RankChild& each : children_)
+      if (each.rank == rank) return each.child.pid();
     return 0;
   }
   bool has_started(int rank) const {
@@ -181,14 +218,16 @@ class Watch {
       if (pid > 0) kill(-pid, stat_of(pid).is_stopped() ? SIGKILL : signal);
     }
     if (!options_.mpirun || signal != SIGKILL) return;
-    for (const RankProcess& child : children_) kill(-child.pid(), SIGKILL);
+    for (const RankChild& each : children_) each.child.signal(SIGKILL);
   }
 
-  bool reap(RankProcess& child) {
-    const auto exit = child.ended();
-    if (!exit) return false;
-    if (exit->code == 0 || first_.code != 0) return true;
-    first_ = *exit;
+  // Returns true if the child has ended.
+  bool reap(RankChild& each) {
+    if (!each.child.has_ended()) return false;
+    const int status = each.child.end(), code = exit_code_of(status);
+    if (code == 0 || first_.code != 0) return true;
+    first_ = {
+        .rank = each.rank, .code = code, .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0};
     kill_after(options_.grace);
     return true;
   }
@@ -275,7 +314,8 @@ class Watch {
   const LaunchFolders& folders_;
   const Events events_;
   std::optional<Relay> out_, err_;  // of mpirun
-  std::vector<RankProcess> children_;
+  const Fd nowhere_{open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  std::vector<RankChild> children_;
   std::optional<Clock::time_point> limit_, start_, next_kill_;
   int next_signal_ = SIGTERM;
   int signal_ = 0;
@@ -313,7 +353,7 @@ RankExit run(const std::vector<std::string>& argv, int world, const ProcessOptio
   std::vector<std::string> guarded = {folders.launch};
   if (segments) guarded.push_back(folders.segments);
   const FolderGuard guard(guarded);
-  return Watch(world, options, folders).run(argv, signals);
+  return RankMonitor(world, options, folders).run(argv, signals);
 }
 
 }  // namespace

@@ -51,13 +51,24 @@ int find_build_id(dl_phdr_info* object, size_t, void* found) {
 
 }  // namespace
 
+std::vector<std::string> arguments_in(std::istream& cmdline) {
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(cmdline, argument, '\0');)
+    arguments.push_back(std::move(argument));
+  return arguments;
+}
+
+std::vector<std::string> arguments_of_this_process() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  return arguments_in(file);
+}
+
 std::string this_program() {
   std::string text = "unknown";
   dl_iterate_phdr(find_build_id, &text);
-  std::ifstream file("/proc/self/cmdline");
-  bool first = true;  // argv[0], which may differ between hosts
-  for (std::string argument; std::getline(file, argument, '\0'); first = false)
-    if (!first) text += " " + argument;
+  const std::vector<std::string> arguments = arguments_of_this_process();
+  for (size_t i = 1; i < arguments.size(); ++i)
+    text += " " + arguments[i];  // argv[0] may differ between hosts
   return text;
 }
 

@@ -2,24 +2,24 @@
 #include "parallel/launch/rank_supervisor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/base/child.h"
 #include "core/base/error.h"
+#include "core/base/process_stat.h"
 #include "parallel/launch/mpirun.h"
-#include "parallel/launch/process_stat.h"
+#include "parallel/launch/program_id.h"
 
 namespace howmany {
 namespace {
@@ -60,15 +60,6 @@ void set_rank_environment(const RankLaunch& launch) {
   setenv("LOCAL_WORLD_SIZE", text_of_variable("OMPI_COMM_WORLD_LOCAL_SIZE").c_str(), 1);
 }
 
-std::vector<std::string> arguments_of_this_process() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(file), {}};
-  std::vector<std::string> arguments;
-  for (size_t at = 0; at < all.size(); at = all.find('\0', at) + 1)
-    arguments.emplace_back(all.c_str() + at);
-  return arguments;
-}
-
 // A reader never gets half a file.
 void write_file(const RankLaunch& launch, const char* kind, int value) {
   const std::string path = fmt::format("{}/{}.{}", launch.folder, kind, launch.rank);
@@ -79,32 +70,23 @@ void write_file(const RankLaunch& launch, const char* kind, int value) {
   report_event(launch.folder);
 }
 
-[[noreturn]] void become_rank(const RankLaunch& launch, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
-  setpgid(0, 0);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
-  if (launch.rank != "0") dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
-  std::vector<std::string> arguments = arguments_of_this_process();
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+// Runs this program again as the rank, and returns the child. Its error() is not 0 if it cannot be
+// started.
+Child start_rank(const RankLaunch& launch) {
+  const Fd nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
   std::error_code unreadable;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", unreadable);
-  execv(program.c_str(), argv.data());
-  _exit(127);
+  return Child({.argv = arguments_of_this_process(),
+                .environment = environment_behind({}),
+                .program = std::filesystem::read_symlink("/proc/self/exe", unreadable),
+                .out = launch.rank != "0" ? nowhere.get() : -1,
+                .resets_signals = true});
 }
 
-// Kills the rest of the rank's group before it reaps the rank, so that the group id is still its
-// own. Returns the exit code, or 128 + signal.
-int wait_for(pid_t rank) {
-  siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(rank), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-  }
-  kill(-rank, SIGKILL);
-  while (waitpid(rank, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+// Blocks until the rank has ended. Returns its exit code, or 128 + signal.
+int wait_for(Child& rank) {
+  pollfd ended{rank.fd(), POLLIN, 0};
+  while (!rank.has_ended()) poll(&ended, 1, rank.fd() < 0 ? 50 : -1);
+  return exit_code_of(rank.end());
 }
 
 bool all_ended(const RankLaunch& launch) {
@@ -127,13 +109,12 @@ void supervise_rank() {
   if (stat_of(getppid()).parent != launch.launcher) _exit(127);
   set_rank_environment(launch);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
-  const pid_t self = getpid(), rank = fork();
-  if (rank == 0) become_rank(launch, self);
-  if (rank < 0) {
+  Child rank = start_rank(launch);
+  if (rank.error() != 0) {
     write_file(launch, "exit", 127);
     _exit(127);
   }
-  write_file(launch, "pid", rank);
+  write_file(launch, "pid", rank.pid());
   const int code = wait_for(rank);
   std::error_code ignored;
   std::filesystem::remove(fmt::format("{}/pid.{}", launch.folder, launch.rank), ignored);

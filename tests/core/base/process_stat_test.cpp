@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/launch/process_stat.h"
+#include "core/base/process_stat.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
