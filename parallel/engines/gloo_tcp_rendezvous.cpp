@@ -35,7 +35,7 @@ constexpr size_t kHeader = 9;
 constexpr size_t kMaxKey = 1024, kMaxValue = 1 << 20, kMaxStored = 64 << 20;
 constexpr size_t kMaxClients = 4096;
 constexpr std::chrono::seconds kMaxTalk(10);
-constexpr std::chrono::milliseconds kLeastTalk(1000);
+constexpr std::chrono::milliseconds kMinTalk(1000);
 
 using Clock = std::chrono::steady_clock;
 
@@ -197,7 +197,7 @@ class Tcp : public Rendezvous {
  private:
   Fd dial() const {
     // If the link is cut, the host does not answer, and the kernel would retry for minutes.
-    const auto left = std::clamp<Clock::duration>(latest() - Clock::now(), kLeastTalk, kMaxTalk);
+    const auto left = std::clamp<Clock::duration>(latest() - Clock::now(), kMinTalk, kMaxTalk);
     const auto talk = std::chrono::duration_cast<std::chrono::microseconds>(left).count();
     Fd dialed = open_socket(host_, port_, 0, [talk](int fd, const addrinfo& at) {
       const timeval limit{talk / 1'000'000, talk % 1'000'000};

@@ -37,9 +37,9 @@ void copy(char* to, const char* from, int64_t bytes) {
 class Local : public CommEngine {
  public:
   Local(int rank, std::shared_ptr<LocalGroup> group)
-      : CommEngine(rank, group->size()), group_(std::move(group)), seat_(group_->seat(rank)) {}
+      : CommEngine(rank, group->size()), group_(std::move(group)), slot_(group_->slot(rank)) {}
   ~Local() override {
-    seat_.left = true;
+    slot_.left = true;
     group_->notify();
   }
 
@@ -119,33 +119,33 @@ class Local : public CommEngine {
   }
 
   void send(const Tensor& t, int to, int tag) override {
-    Letter letter{rank(), to, tag, bytes_of(t), t.bytes(), t.dtype()};
+    PendingMessage message{rank(), to, tag, bytes_of(t), t.bytes(), t.dtype()};
     if (group_->failed()) group_->throw_failure(rank());
-    group_->post(letter);
+    group_->post(message);
     try {
-      group_->wait(rank(), timeout(), [&] { return letter.done ? -1 : to; });
+      group_->wait(rank(), timeout(), [&] { return message.done ? -1 : to; });
     } catch (...) {
-      group_->take_back(letter);
+      group_->take_back(message);
       throw;
     }
   }
 
   void receive(Tensor& t, int from, int tag) override {
-    Letter* letter = nullptr;
+    PendingMessage* message = nullptr;
     group_->wait(rank(), timeout(), [&] {
-      letter = group_->find_letter(from, rank(), tag);
-      return letter == nullptr ? from : -1;
+      message = group_->find_message(from, rank(), tag);
+      return message == nullptr ? from : -1;
     });
     touch_peers([&] {
       // The sender may have failed and removed the message before this rank was marked busy.
-      letter = group_->find_letter(from, rank(), tag);
-      if (letter->bytes != t.bytes() || letter->dtype != t.dtype()) return;
-      copy(bytes_of(t), letter->data, t.bytes());
-      group_->take_back(*letter);
-      letter->done = true;
-      letter = nullptr;
+      message = group_->find_message(from, rank(), tag);
+      if (message->bytes != t.bytes() || message->dtype != t.dtype()) return;
+      copy(bytes_of(t), message->data, t.bytes());
+      group_->take_back(*message);
+      message->done = true;
+      message = nullptr;
     });
-    if (letter != nullptr) fail(from, "sent another size or dtype than this rank expects");
+    if (message != nullptr) fail(from, "sent another size or dtype than this rank expects");
     group_->notify();
   }
 
@@ -165,7 +165,7 @@ class Local : public CommEngine {
  private:
   static char* bytes_of(Tensor& t) { return static_cast<char*>(t.mutable_raw()); }
   static const char* bytes_of(const Tensor& t) { return static_cast<const char*>(t.raw()); }
-  const Published& peer(int r) const { return group_->seat(r).published; }
+  const Published& peer(int r) const { return group_->slot(r).published; }
 
   [[noreturn]] void fail(int peer, const std::string& why) {
     group_->fail(peer, why);
@@ -190,16 +190,16 @@ class Local : public CommEngine {
   template <typename Body>
   void collective(Operation operation, const Published& mine, int sources, int readers, Body body) {
     if (group_->failed()) group_->throw_failure(rank());
-    seat_.published = mine;
+    slot_.published = mine;
     const uint64_t turn = ++turn_ * kOperations;
-    seat_.arrived = turn + operation;
+    slot_.arrived = turn + operation;
     group_->notify();
-    await(sources, turn, &Seat::arrived);
+    await(sources, turn, &RankSlot::arrived);
     for_each_in(sources, [&](int r) { check_same(operation, turn, r); });
     if (sources != kNone && operation != kBarrier) touch_peers(body);
-    seat_.done = turn;
+    slot_.done = turn;
     group_->notify();
-    await(readers, turn, &Seat::done);
+    await(readers, turn, &RankSlot::done);
   }
 
   template <typename Body>
@@ -208,24 +208,24 @@ class Local : public CommEngine {
     for (int r = 0; ranks == kAll && r < size(); ++r) body(r);
   }
 
-  void await(int ranks, uint64_t turn, std::atomic<uint64_t> Seat::*counter) {
+  void await(int ranks, uint64_t turn, std::atomic<uint64_t> RankSlot::*counter) {
     group_->wait(rank(), timeout(), [&] {
       int missing = -1;
       for_each_in(ranks, [&](int r) {
-        if ((group_->seat(r).*counter).load() < turn) missing = r;
+        if ((group_->slot(r).*counter).load() < turn) missing = r;
       });
       return missing;
     });
   }
 
   void check_same(Operation operation, uint64_t turn, int r) {
-    const uint64_t theirs = group_->seat(r).arrived;
+    const uint64_t theirs = group_->slot(r).arrived;
     const bool ahead = theirs >= turn + kOperations;
     if (operation == kBarrier && ahead) return;
     if (theirs != turn + operation)
       fail(r, fmt::format("called {} instead",
                           ahead ? "something else" : kOperationNames[theirs - turn]));
-    if (operation != kBarrier && !peer(r).fits(seat_.published))
+    if (operation != kBarrier && !peer(r).fits(slot_.published))
       fail(r, "called it with another size, dtype, root or op");
   }
 
@@ -253,7 +253,7 @@ class Local : public CommEngine {
   }
 
   std::shared_ptr<LocalGroup> group_;
-  Seat& seat_;
+  RankSlot& slot_;
   uint64_t turn_ = 0;
 };
 

@@ -16,7 +16,7 @@ constexpr int kSpins = 500;
 LocalGroup::LocalGroup(std::vector<int> members, bool may_spin)
     : members_(std::move(members)),
       spins_(may_spin ? kSpins : 0),
-      seats_(std::make_unique<Seat[]>(members_.size())) {}
+      slots_(std::make_unique<RankSlot[]>(members_.size())) {}
 
 void LocalGroup::notify() {
   if (sleepers_ == 0) return;
@@ -25,9 +25,9 @@ void LocalGroup::notify() {
 }
 
 void LocalGroup::enter(int rank) {
-  seat(rank).busy = true;
+  slot(rank).busy = true;
   if (!failed_) return;
-  seat(rank).busy = false;
+  slot(rank).busy = false;
   throw_failure(rank);
 }
 
@@ -42,7 +42,7 @@ void LocalGroup::fail(int peer, std::string_view why) {
 
 void LocalGroup::throw_failure(int rank) {
   for (int r = 0; r < size(); ++r)
-    while (r != rank && seat(r).busy) std::this_thread::yield();
+    while (r != rank && slot(r).busy) std::this_thread::yield();
   std::lock_guard lock(mutex_);
   throw EngineError(failed_peer_, failed_why_);
 }
@@ -62,25 +62,25 @@ void LocalGroup::abort(int rank, std::string_view why) {
   }
 }
 
-void LocalGroup::post(Letter& letter) {
+void LocalGroup::post(PendingMessage& message) {
   {
     std::lock_guard lock(letters_mutex_);
-    letters_.push_back(&letter);
+    messages_.push_back(&message);
   }
   notify();
 }
 
-void LocalGroup::take_back(Letter& letter) {
+void LocalGroup::take_back(PendingMessage& message) {
   std::lock_guard lock(letters_mutex_);
-  letters_.remove(&letter);
+  messages_.remove(&message);
 }
 
-Letter* LocalGroup::find_letter(int from, int to, int tag) {
+PendingMessage* LocalGroup::find_message(int from, int to, int tag) {
   std::lock_guard lock(letters_mutex_);
-  const auto found = std::ranges::find_if(letters_, [&](const Letter* letter) {
-    return letter->from == from && letter->to == to && letter->tag == tag;
+  const auto found = std::ranges::find_if(messages_, [&](const PendingMessage* message) {
+    return message->from == from && message->to == to && message->tag == tag;
   });
-  return found == letters_.end() ? nullptr : *found;
+  return found == messages_.end() ? nullptr : *found;
 }
 
 std::shared_ptr<LocalGroup> LocalGroup::child(const std::string& id,

@@ -17,7 +17,7 @@
 #include "core/host/pause.h"
 #include "parallel/comm/engine.h"
 #include "parallel/engines/awake_time.h"
-#include "parallel/engines/local_seat.h"
+#include "parallel/engines/rank_slot.h"
 
 namespace howmany {
 
@@ -27,7 +27,7 @@ class LocalGroup {
   LocalGroup(std::vector<int> members, bool may_spin);
 
   int size() const { return static_cast<int>(members_.size()); }
-  Seat& seat(int rank) { return seats_[static_cast<size_t>(rank)]; }
+  RankSlot& slot(int rank) { return slots_[static_cast<size_t>(rank)]; }
 
   // Blocks until missing() returns -1; else it returns a rank that has not arrived. The group fails
   // if that rank has left or does not arrive within the timeout.
@@ -38,7 +38,7 @@ class LocalGroup {
   // Marks `rank` as accessing its peers' buffers. Throws if the group has failed. Together with
   // throw_failure(), this keeps a buffer alive while a peer accesses it.
   void enter(int rank);
-  void leave(int rank) { seat(rank).busy = false; }
+  void leave(int rank) { slot(rank).busy = false; }
 
   bool failed() const { return failed_; }
   void fail(int peer, std::string_view why);  // the first failure is kept
@@ -47,9 +47,9 @@ class LocalGroup {
   // Calls fail() here and in every sub-group that contains `rank`.
   void abort(int rank, std::string_view why);
 
-  void post(Letter& letter);
-  void take_back(Letter& letter);
-  Letter* find_letter(int from, int to, int tag);
+  void post(PendingMessage& message);
+  void take_back(PendingMessage& message);
+  PendingMessage* find_message(int from, int to, int tag);
 
   // Returns the sub-group `id`. The first member that calls it creates the sub-group.
   std::shared_ptr<LocalGroup> child(const std::string& id, const std::vector<int>& members);
@@ -63,7 +63,7 @@ class LocalGroup {
 
   const std::vector<int> members_;  // ranks in the parent group
   const int spins_;
-  std::unique_ptr<Seat[]> seats_;
+  std::unique_ptr<RankSlot[]> slots_;
   std::atomic<bool> failed_{false};
   std::atomic<int> sleepers_{0};
   std::mutex mutex_;
@@ -71,7 +71,7 @@ class LocalGroup {
   int failed_peer_ = -1;
   std::string failed_why_;
   std::mutex letters_mutex_;
-  std::list<Letter*> letters_;
+  std::list<PendingMessage*> messages_;
   std::map<std::string, Child> children_;
 };
 
@@ -86,7 +86,7 @@ void LocalGroup::wait(int rank, std::chrono::milliseconds timeout, Missing missi
   ++sleepers_;
   bool late = false;
   for (int who = missing(); who >= 0 && !failed_; who = missing()) {
-    const bool left = seat(who).left;
+    const bool left = slot(who).left;
     if (left && missing() != who) continue;  // it arrived before it left
     if (left || late) {
       failed_peer_ = who;

@@ -33,9 +33,9 @@ Factory factory_of(std::string_view backend) {
 }
 
 // Tracks the ranks that still run, and the first failure.
-class Attendance {
+class LiveRanks {
  public:
-  explicit Attendance(int world) : present_(static_cast<size_t>(world), true) {}
+  explicit LiveRanks(int world) : present_(static_cast<size_t>(world), true) {}
 
   void leave(int rank) {
     change([&] { present_[static_cast<size_t>(rank)] = false; });
@@ -73,7 +73,7 @@ class Attendance {
 // Runs body(join(rank)) on one thread per rank.
 void run_ranks(int world, const std::function<std::unique_ptr<Comm>(int)>& join,
                const std::function<void(Comm&)>& body) {
-  Attendance ranks(world);
+  LiveRanks ranks(world);
   const auto run = [&](int rank) {
     const TrackScope track(rank, "rank");
     std::unique_ptr<Comm> comm;

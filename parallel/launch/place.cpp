@@ -29,7 +29,7 @@ std::optional<int> number(const char* name, int least, int most) {
   return value;
 }
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 
 // The variables of each launcher, by priority. mpirun precedes srun, because inside a Slurm job it
 // starts its ranks through a step, whose variables they inherit.
@@ -47,7 +47,7 @@ constexpr Launcher kLaunchers[] = {
 // srun --mpi=pmi2 also sets PMI's variables. Its own have more information.
 bool is_srun_itself(const Launcher& other, int world) {
   const bool pmi = std::string_view(other.world) == "PMI_SIZE";
-  return pmi && number(kSrun.world, 1, kMostRanks) == world && variable(kSrun.rank) &&
+  return pmi && number(kSrun.world, 1, kMaxRanks) == world && variable(kSrun.rank) &&
          variable(kSrun.rank) == variable(other.rank);
 }
 
@@ -83,19 +83,19 @@ std::string srun_rendezvous() {
 
 std::optional<Place> place_from_launcher() {
   for (const Launcher& launcher : kLaunchers) {
-    const auto world = number(launcher.world, 1, kMostRanks);
+    const auto world = number(launcher.world, 1, kMaxRanks);
     if (!world || is_srun_itself(launcher, *world)) continue;
-    const auto rank = number(launcher.rank, 0, kMostRanks);
+    const auto rank = number(launcher.rank, 0, kMaxRanks);
     HM_REQUIRE(rank || *world == 1, "[launch] {} started {} tasks ({}), but {} is not set",
                launcher.name, *world, launcher.world, launcher.rank);
     HM_REQUIRE(rank.value_or(0) < *world, "[launch] {}={} but {}={}", launcher.rank, *rank,
                launcher.world, *world);
     Place place{.rank = rank.value_or(0), .world = *world, .launcher = launcher.name};
-    place.local_rank = number(launcher.local_rank, 0, kMostRanks).value_or(place.rank);
+    place.local_rank = number(launcher.local_rank, 0, kMaxRanks).value_or(place.rank);
     place.local_world = launcher.local_world
-                            ? number(launcher.local_world, 1, kMostRanks).value_or(0)
+                            ? number(launcher.local_world, 1, kMaxRanks).value_or(0)
                             : tasks_on_node(variable("SLURM_STEP_TASKS_PER_NODE").value_or(""),
-                                            number("SLURM_NODEID", 0, kMostRanks).value_or(0));
+                                            number("SLURM_NODEID", 0, kMaxRanks).value_or(0));
     return place;
   }
   return {};
@@ -103,15 +103,15 @@ std::optional<Place> place_from_launcher() {
 
 // RANK and WORLD_SIZE have priority, unless the launcher started more tasks. Then every task has
 // the same values, and several tasks would be rank 0.
-void refuse_contradiction(const Place& told, const Place& launched) {
-  HM_REQUIRE(told.world >= launched.world,
+void refuse_contradiction(const Place& variables, const Place& launched) {
+  HM_REQUIRE(variables.world >= launched.world,
              "[launch] {} started {} tasks, but WORLD_SIZE={} in each of them: unset RANK and "
              "WORLD_SIZE, or start one task",
-             launched.launcher, launched.world, told.world);
-  if (told.world > launched.world || variable("TORCHELASTIC_RUN_ID")) return;
-  HM_REQUIRE(told.rank == launched.rank,
-             "[launch] RANK={}, but {} says rank {} of {}: unset RANK and WORLD_SIZE", told.rank,
-             launched.launcher, launched.rank, launched.world);
+             launched.launcher, launched.world, variables.world);
+  if (variables.world > launched.world || variable("TORCHELASTIC_RUN_ID")) return;
+  HM_REQUIRE(variables.rank == launched.rank,
+             "[launch] RANK={}, but {} says rank {} of {}: unset RANK and WORLD_SIZE",
+             variables.rank, launched.launcher, launched.rank, launched.world);
 }
 
 // Returns the rendezvous at MASTER_ADDR and MASTER_PORT, or "" if they are not set.
@@ -127,7 +127,7 @@ std::string master() {
 std::string rendezvous_of(const Place& place) {
   if (place.world == 1) return "";
   if (const auto ours = variable("HOWMANY_RENDEZVOUS")) return *ours;
-  if (std::string told = master(); !told.empty()) return told;
+  if (std::string address = master(); !address.empty()) return address;
   if (place.launcher == "srun") return srun_rendezvous();
   return place.launcher == "mpirun" ? mpirun_rendezvous(place) : "";
 }
@@ -135,19 +135,19 @@ std::string rendezvous_of(const Place& place) {
 }  // namespace
 
 Place place_from_environment() {
-  const auto world = number("WORLD_SIZE", 1, kMostRanks);
-  const auto rank = number("RANK", 0, kMostRanks);
+  const auto world = number("WORLD_SIZE", 1, kMaxRanks);
+  const auto rank = number("RANK", 0, kMaxRanks);
   HM_REQUIRE(rank.has_value() == world.has_value(), "[launch] {} is set, but {} is not",
              rank ? "RANK" : "WORLD_SIZE", rank ? "WORLD_SIZE" : "RANK");
   const bool ours = variable("HOWMANY_RENDEZVOUS").has_value();
   std::optional<Place> place = place_from_launcher();
   if (world) {
     HM_REQUIRE(*rank < *world, "[launch] RANK={} but WORLD_SIZE={}", *rank, *world);
-    Place told{.rank = *rank, .world = *world, .launcher = ours ? "howmany" : "torchrun"};
-    if (place && !ours) refuse_contradiction(told, *place);
-    told.local_rank = number("LOCAL_RANK", 0, kMostRanks).value_or(*rank);
-    told.local_world = number("LOCAL_WORLD_SIZE", 1, kMostRanks).value_or(0);
-    place = told;
+    Place variables{.rank = *rank, .world = *world, .launcher = ours ? "howmany" : "torchrun"};
+    if (place && !ours) refuse_contradiction(variables, *place);
+    variables.local_rank = number("LOCAL_RANK", 0, kMaxRanks).value_or(*rank);
+    variables.local_world = number("LOCAL_WORLD_SIZE", 1, kMaxRanks).value_or(0);
+    place = variables;
   }
   if (!place || (place->world == 1 && !world)) return {};
   place->rendezvous = rendezvous_of(*place);

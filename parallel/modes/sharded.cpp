@@ -19,15 +19,15 @@ namespace howmany {
 namespace {
 
 // How many units may hold whole gradients while these are exchanged.
-constexpr size_t kMostLeaving = 2;
+constexpr size_t kMaxLeaving = 2;
 
 // A unit that calls back around its forward and backward.
-class Watched final : public Layer {
+class CountingLayer final : public Layer {
  public:
   struct Hooks {
     std::function<void()> before_forward, after_forward, before_backward, after_backward;
   };
-  Watched(LayerPtr layer, Hooks hooks) : layer_(std::move(layer)), hooks_(std::move(hooks)) {}
+  CountingLayer(LayerPtr layer, Hooks hooks) : layer_(std::move(layer)), hooks_(std::move(hooks)) {}
 
   Tensor forward(const Tensor& x, Tape& tape) override {
     hooks_.before_forward();
@@ -154,14 +154,15 @@ class Sharded : public Mode {
     for (const std::span<const Unit> group : groups_of(rest)) {
       LayerPtr layer = shard(group, args.dtype);
       if (recompute_) layer = layers::recomputed(std::move(layer));
-      parts.push_back(std::make_unique<Watched>(std::move(layer), hooks_of(units_.size() - 1)));
+      parts.push_back(
+          std::make_unique<CountingLayer>(std::move(layer), hooks_of(units_.size() - 1)));
     }
     if (!small_params_.empty()) small_.emplace(std::move(small_params_), comm_, 1, args.dtype);
     LayerPtr chain = layers::sequential(std::move(parts));
     // The first unit is used before and after the others, so it stays whole for the step.
     model.layer = inner == nullptr ? std::move(chain)
-                                   : std::make_unique<Watched>(model.layer->over(std::move(chain)),
-                                                               hooks_of(0, true));
+                                   : std::make_unique<CountingLayer>(
+                                         model.layer->over(std::move(chain)), hooks_of(0, true));
     return model;
   }
 
@@ -198,7 +199,7 @@ class Sharded : public Mode {
     if (small_) call(*small_);
   }
 
-  Watched::Hooks hooks_of(size_t i, bool stays = false) {
+  CountingLayer::Hooks hooks_of(size_t i, bool stays = false) {
     return {.before_forward =
                 [this, i] {
                   wait_for_values(i);
@@ -233,7 +234,7 @@ class Sharded : public Mode {
   }
 
   void reduce(size_t i) {
-    if (leaving_.size() == kMostLeaving) wait_for_oldest();
+    if (leaving_.size() == kMaxLeaving) wait_for_oldest();
     with(i, &Shard::reduce);
     leaving_.push_back(i);
   }

@@ -23,7 +23,7 @@ struct Published {
 };
 
 // Written by its rank, read by all. Has a cache line of its own.
-struct alignas(64) Seat {
+struct alignas(64) RankSlot {
   std::atomic<uint64_t> arrived{0};  // number of the collective * kOperations + operation
   std::atomic<uint64_t> done{0};     // number of the collective * kOperations
   std::atomic<bool> busy{false};     // accesses peers' buffers
@@ -32,7 +32,7 @@ struct alignas(64) Seat {
 };
 
 // A message that waits for its receiver. The sender's stack frame owns it.
-struct Letter {
+struct PendingMessage {
   int from, to, tag;
   const char* data;
   int64_t bytes;
