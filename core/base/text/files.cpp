@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 #include "core/base/error.h"
@@ -65,10 +66,34 @@ void sync_folder(const std::string& path) {
   if (file.get() >= 0) ::fsync(file.get());
 }
 
-bool write_and_sync(const std::string& path, const std::string& text) {
-  File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+// A name that nobody can guess, in the folder of `path`, so that rename() stays on one filesystem.
+std::string temporary_beside(const std::string& path) {
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32) | random();
+  return (fs::path(path).parent_path() / fmt::format(".howmany-{:016x}", number)).string();
+}
+
+bool write_and_sync(File& file, const std::string& text) {
   return file.get() >= 0 && write_all(file.get(), text.data(), text.size()) &&
          ::fsync(file.get()) == 0 && file.close();
+}
+
+bool is_device_or_fifo(const std::string& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+// The file that `path` leads to through links. A link that leads nowhere is itself the file.
+std::string target_of(const std::string& path) {
+  std::error_code error;
+  const fs::path target = fs::canonical(path, error);
+  return error ? path : target.string();
+}
+
+void write_into(const std::string& path, const std::string& text) {
+  File file(path, O_WRONLY | O_NOCTTY);
+  if (file.get() < 0 || !write_all(file.get(), text.data(), text.size()) || !file.close())
+    fail("write", path, errno);
 }
 
 }  // namespace
@@ -93,13 +118,15 @@ std::string read_text(const std::string& path, int64_t max_bytes) {
 }
 
 void write_text(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".tmp";
-  if (!write_and_sync(temporary, text) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (is_device_or_fifo(path)) return write_into(path, text);
+  const std::string target = target_of(path), temporary = temporary_beside(target);
+  File file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+  if (!write_and_sync(file, text) || ::rename(temporary.c_str(), target.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
     fail("write", path, error);
   }
-  sync_folder(path);
+  sync_folder(target);
 }
 
 void prepare_folder(const std::string& folder, int64_t bytes_needed) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads files, and writes files that survive a crash. A write goes to a temporary name, is synced
-// and renamed, so a reader sees either the old text or the new text. Every failure is an InputError
-// that says what to do. Two writers must not write one path concurrently.
+// Reads files, and writes files that survive a crash.
+//
+// Atomicity. A write goes to a new file of an unguessable name in the same folder, is synced and
+//   renamed. A reader sees either the old text or the new text. Of two writers one wins.
+// Links and devices. A link is followed, and the file it leads to is replaced. A device or FIFO is
+//   written into, as other tools do.
+// Failure. Every failure is an InputError that says what to do.
 #pragma once
 
 #include <cstdint>
