@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -152,11 +153,14 @@ std::optional<std::string> variable(const std::optional<Environment>& environmen
   return found == environment->end() ? std::nullopt : std::optional(found->second);
 }
 
-// Uses the limit of the task, else that of the job on this node. SLURM_JOB_CPUS_PER_NODE
-// ("8(x2),4") is used only if it has one value for all nodes.
+// A task of srun has its share. The batch step, which has no SLURM_STEP_NUM_TASKS, has the CPUs of
+// all tasks on this node. SLURM_JOB_CPUS_PER_NODE ("8(x2),4") is used only if it has one value for
+// all nodes.
 void slurm_limit(const std::optional<Environment>& environment, std::vector<CpuLimit>& limits) {
-  for (const char* name :
-       {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"}) {
+  std::array names = {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"};
+  const bool is_task = variable(environment, "SLURM_STEP_NUM_TASKS").has_value();
+  if (!is_task) std::ranges::rotate(names, names.begin() + 1);
+  for (const char* name : names) {
     const auto text = variable(environment, name);
     if (!text || text->find(',') != std::string::npos) continue;
     const auto cpus = whole_number<int>(std::string_view(*text).substr(0, text->find("(x")));

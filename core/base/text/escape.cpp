@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/text/table.h"
 #include "core/base/text/utf8.h"
 
 namespace howmany {

@@ -148,8 +148,19 @@ TEST_F(FakeMachine, CpusetOfAnotherMachineIsIgnored) {
   EXPECT_EQ(read().usable, 8);
 }
 
+TEST_F(FakeMachine, SlurmBatchStepHasTheCpusOfAllTasks) {
+  Environment batch = {{"SLURM_CPUS_PER_TASK", "1"}, {"SLURM_CPUS_ON_NODE", "2"}};
+  EXPECT_EQ(read(batch).usable, 2);
+  batch["SLURM_STEP_NUM_TASKS"] = "2";  // a task of srun
+  EXPECT_EQ(read(batch).usable, 1);
+}
+
 TEST_F(FakeMachine, SlurmTaskShareComesBeforeTheNodes) {
-  EXPECT_EQ(read({{"SLURM_CPUS_PER_TASK", "2"}, {"SLURM_CPUS_ON_NODE", "6"}}).usable, 2);
+  EXPECT_EQ(read({{"SLURM_STEP_NUM_TASKS", "3"},
+                  {"SLURM_CPUS_PER_TASK", "2"},
+                  {"SLURM_CPUS_ON_NODE", "6"}})
+                .usable,
+            2);
   EXPECT_EQ(read({{"SLURM_CPUS_ON_NODE", "6"}}).because,
             "6 cores: SLURM_CPUS_ON_NODE (SLURM_CPUS_ON_NODE=6)");
   EXPECT_EQ(read({{"SLURM_JOB_CPUS_PER_NODE", "4(x2)"}}).usable, 4);
