@@ -47,7 +47,6 @@ if(CUDAToolkit_FOUND)
       set(${what} "")
     endif()
   endforeach()
-  find_path(NVJPEG_INCLUDE_DIR nvjpeg.h HINTS ${CUDAToolkit_INCLUDE_DIRS})  # only for a test
   find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
   find_library(CUPTI_LIBRARY cupti HINTS ${CUDAToolkit_LIBRARY_DIR}

@@ -13,8 +13,7 @@ LoaderOptions loader_options(const Workload& work, Share share, Device device) {
           .drop_last = work.steady,
           .seed = work.seed,
           .share = share,
-          .device = device,
-          .decode = work.decode};
+          .device = device};
 }
 
 Trainer::Trainer(const Workload& work, const Dataset& data, Comm& comm, Device device)

@@ -96,7 +96,6 @@ std::optional<std::string> compare_kernels_on(const Workload& work, int64_t rows
   Workload some = work;
   some.data = "synthetic";
   some.samples = some.global_batch = rows;
-  some.decode = Decode::cpu;
   some.seed = work.seed + static_cast<uint64_t>(rows);
   const Batch batch = first_batch(some, *open_dataset(some), device);
   const std::unique_ptr<Mode> chosen = single(some, device);

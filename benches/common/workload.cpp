@@ -82,7 +82,6 @@ void add_flags(CLI::App& app, Workload& work) {
   add_option(app, flag::kWorkers, work.workers, "2 for files, else 0")
       ->check(whole_between(0, 1024));
   add_option(app, flag::kOnBadImage, work.on_bad, "refuse")->transform(one_of(on_bad));
-  add_decode(app, work.decode);
   add_option(app, flag::kKernels, work.kernels, "the fastest of this build");
   add_option_function<std::string>(app, flag::kPrecision, set_precision, "f32");
   add_option(app, flag::kOptimizer, work.optimizer);
@@ -97,11 +96,6 @@ void add_flags(CLI::App& app, Workload& work) {
   add_option(app, flag::kCoresPerDevice, work.cores_per_device)->check(above_zero());
   add_option(app, flag::kTimeout, work.timeout_seconds)->check(between(0.1, 86'400));
   add_switch(app, flag::kOversubscribe, work.oversubscribe);
-}
-
-void add_decode(CLI::App& app, Decode& decode) {
-  const std::map<std::string, Decode> all = {{"cpu", Decode::cpu}, {"nvjpeg", Decode::nvjpeg}};
-  add_option(app, flag::kDecode, decode, "cpu")->transform(one_of(all));
 }
 
 void check_kernels(const Workload& work) {
@@ -177,7 +171,6 @@ void check(const Workload& work) {
   if (!work.kernels.empty()) check_kernels(work);
   check_precision(work.precision, work.devices, work.kernels);
   check_mode(work.mode, work.devices);
-  for (const Device& device : work.devices) check_decode(work.decode, device);
   HM_REQUIRE(work.count() == 1 || traits.over_ranks || traits.over_devices,
              "mode {} uses one device, not {}", work.mode, work.count());
   check_model(work.mode, model, work.ranks());

@@ -27,8 +27,7 @@ struct Workload {
   std::string data = "synthetic";  // or a path for open_data()
   int64_t samples = 0;             // of a synthetic data set
   OnBadImage on_bad = OnBadImage::refuse;
-  int workers = -1;  // loader workers per rank; -1: two for files, none for synthetic data
-  Decode decode = Decode::cpu;
+  int workers = -1;     // loader workers per rank; -1: two for files, none for synthetic data
   std::string kernels;  // empty: the best built in
   Precision precision = Precision::f32;
   std::string optimizer = "sgd";
@@ -60,7 +59,7 @@ struct Workload {
   std::vector<Device> devices_together() const;
 };
 
-// Adds the flags of both programs: --data, --workers, --on-bad-image, --decode, --kernels,
+// Adds the flags of both programs: --data, --workers, --on-bad-image, --kernels,
 // --precision, --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
 // --no-tuning-cache, --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
@@ -73,7 +72,5 @@ void check(const Workload& work);
 bool can_divide(const Workload& work);  // false if the mode cannot divide the model
 // Samples per device and step, if none are given.
 int64_t default_batch(const std::string& model);
-// --decode cpu or nvjpeg.
-void add_decode(CLI::App& app, Decode& decode);
 
 }  // namespace howmany::benches

@@ -73,11 +73,6 @@ class Endless final : public Dataset {
   void get(int64_t index, uint64_t key, void* x, void* y) const override {
     inner_.get(index % inner_.size(), key, x, y);
   }
-  bool has_images() const override { return inner_.has_images(); }
-  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
-                  void* y) const override {
-    inner_.get_on_gpu(decoder, index % inner_.size(), key, x, y);
-  }
   std::string describe() const override { return inner_.describe() + ", over and over"; }
   std::string name_of(int64_t index) const override {
     return inner_.name_of(index % inner_.size());

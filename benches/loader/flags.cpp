@@ -42,7 +42,6 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_option(app, flag::kSamplesPerSecond, flags.run.demand, "no limit")->check(at_least_zero());
   add_option(app, flag::kWorkerType, flags.run.as, "threads")->transform(one_of(kWorkerTypes));
   add_option_function<std::string>(app, flag::kTo, set_to, "cpu:0");
-  add_decode(app, flags.run.decode);
   add_switch(app, flag::kAnyOrder, flags.any_order);
   add_option(app, flag::kBatchTimeout, flags.run.timeout_s)->check(at_least_zero());
   add_option(app, flag::kImageSize, flags.data.size)->check(whole_between(1, 8192));

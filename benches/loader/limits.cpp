@@ -10,8 +10,6 @@
 
 #include "benches/common/machine.h"
 #include "core/base/schema/limits.h"
-#include "core/gpu/gpu.h"
-#include "core/gpu/images.h"
 #include "core/host/cgroup.h"
 #include "core/host/cpu_limits.h"
 
@@ -54,12 +52,6 @@ double cores_allowed() {
   return least;
 }
 
-// Describes the first GPU, or returns null if there is none.
-json describe_gpu() {
-  if (gpu::count() == 0) return {};
-  return {{limit::kDevice, "cuda:0"}, {limit::kNoNvjpeg, gpu::no_image_decoder(0)}};
-}
-
 }  // namespace
 
 json describe_loader_limits() {
@@ -85,8 +77,7 @@ json describe_loader_limits() {
           {limit::kShmBytes, memory.contains("shm_free_bytes") ? memory["shm_free_bytes"] : json()},
           {limit::kDescriptors, files.rlim_cur},
           {limit::kProcesses, processes ? json(processes->left) : json()},
-          {limit::kProcessesBecause, processes ? processes->because : "no limit"},
-          {limit::kGpu, describe_gpu()}};
+          {limit::kProcessesBecause, processes ? processes->because : "no limit"}};
 }
 
 }  // namespace howmany::benches

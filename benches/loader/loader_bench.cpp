@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the rate of batches by number of loader workers, and the time of each stage.
 //   loader/<data>/workers:N/batch:B/prefetch:P/as:threads[/ranks:R][/demand:D]
-//     [/order:any][/cache:cold][/to:cuda:0][/decode:nvjpeg]
+//     [/order:any][/cache:cold][/to:cuda:0]
 //   loader/probe/{solo,worker,handover,collate,read,cores}/...   with --probe, instead
 // The seconds of a row are the mean of a batch. Samples are means of consecutive batches; for solo
 // they are single batches. latency_* are the consumer's waits for a batch.
@@ -74,8 +74,6 @@ Probed as_probed(const LoaderResult& result, const LoaderRun& run) {
   probed.counters[metric::kReadS] = result.stages.read_s / n;
   probed.counters[metric::kDecodeS] = result.stages.decode_s / n;
   probed.counters[metric::kTransformS] = result.stages.transform_s / n;
-  if (run.decode == Decode::nvjpeg)
-    probed.counters[metric::kDecodedByGpu] = static_cast<double>(result.stages.on_gpu) / n;
   return probed;
 }
 
@@ -88,7 +86,6 @@ Case run_case(const LoaderData& data, LoaderRun run) {
   if (!run.in_order) name += "/order:any";
   if (run.cold) name += "/cache:cold";
   if (run.to != Device{}) name += "/to:" + run.to.str();
-  if (run.decode == Decode::nvjpeg) name += "/decode:nvjpeg";
   Case c{name, [&data, run] { return as_probed(run_loader(data, run), run); }};
   c.parameters = {{parameter::kData, data.name()},
                   {parameter::kWorkers, std::to_string(run.workers)},
@@ -98,7 +95,6 @@ Case run_case(const LoaderData& data, LoaderRun run) {
                   {parameter::kRanks, std::to_string(run.ranks)},
                   {"cache", run.cold ? "cold" : "warm"}};
   if (run.to != Device{}) c.parameters[parameter::kTo] = run.to.str();
-  if (run.decode == Decode::nvjpeg) c.parameters[parameter::kDecode] = "nvjpeg";
   c.skipped = why_not(run.to);
   return c;
 }
@@ -196,7 +192,6 @@ int run(int argc, char** argv) {
     return 0;
   }
   words.insert(words.begin(), argv[0]);
-  for (const Device to : flags.to) check_decode(flags.run.decode, to);
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);

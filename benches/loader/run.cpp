@@ -126,7 +126,6 @@ class Running {
                            .share = {rank, run_.ranks},
                            .device = run_.to,
                            .as = run_.as,
-                           .decode = run_.decode,
                            .timeout_seconds = run_.timeout_s,
                            .in_order = run_.in_order});
       loader.start_epoch(0);

@@ -25,8 +25,7 @@ struct LoaderRun {
   uint64_t seed = 1;
   WorkersAs as = WorkersAs::threads;
   bool in_order = true;
-  Device to = {};  // device of the batches
-  Decode decode = Decode::cpu;
+  Device to = {};         // device of the batches
   double timeout_s = 60;  // of a wait for a batch
 };
 

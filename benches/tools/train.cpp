@@ -227,17 +227,6 @@ void note_replaced(const Dataset& data) {
                            bad.size(), printable(bad[0].path), bad[0].why);
 }
 
-// Reports images that nvJPEG did not decode.
-void note_decoded(const Workload& work, const Dataset& data) {
-  const auto* images = dynamic_cast<const ImageDataset*>(&data);
-  if (images == nullptr || work.decode == Decode::cpu) return;
-  const StageTimes stages = images->stages();
-  if (stages.on_gpu == stages.samples) return;
-  std::cerr << fmt::format(
-      "{}: {} of {} images decoded by the CPU: nvJPEG gets whole baseline JPEGs, YCbCr or grey\n",
-      kName, stages.samples - stages.on_gpu, stages.samples);
-}
-
 // Returns the name of the first sample that holds NaN or an infinity, or "".
 std::string not_finite_sample(const Dataset& data) {
   const SampleSpec spec = data.spec();
@@ -252,7 +241,8 @@ std::string not_finite_sample(const Dataset& data) {
 }
 
 void note_diverged(const Dataset& data, size_t epoch) {
-  const std::string sample = data.has_images() ? "" : not_finite_sample(data);
+  const bool images = dynamic_cast<const ImageDataset*>(&data) != nullptr;
+  const std::string sample = images ? "" : not_finite_sample(data);
   std::cerr << fmt::format(
       "{}: the loss is not finite from epoch {} on: {}\n", kName, epoch,
       sample.empty() ? "a lower --lr may help"
@@ -277,7 +267,6 @@ int train(const Flags& flags, Place place) {
     diverged = training.diverged();
   });
   if (data) note_replaced(*data);
-  if (data) note_decoded(flags.work, *data);
   if (flags.json && ranks.chief())
     std::cout << summary(flags, *data, epochs, stopped).dump(2) << "\n";
   if (stopped && ranks.chief()) std::cerr << kName << ": ended by a signal\n";

@@ -9,7 +9,6 @@
 
 #include "core/base/error.h"
 #include "core/data/sampler.h"
-#include "core/gpu/images.h"
 #include "core/profile/range.h"
 #include "core/tensor/id_range.h"
 #include "core/tensor/rng.h"
@@ -73,11 +72,6 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& o) {
   HM_REQUIRE(o.in_order || o.share.count == 1,
              "[loader] batches in any order are for one loader: {} ranks would differ",
              o.share.count);
-  check_decode(o.decode, o.device);
-  HM_REQUIRE(o.decode == Decode::cpu || o.as == WorkersAs::threads,
-             "[loader] a GPU decodes for workers that are threads, not processes");
-  HM_REQUIRE(o.decode == Decode::cpu || dataset.has_images(),
-             "[loader] nothing for nvJPEG to decode in {}", dataset.describe());
   HM_REQUIRE(o.timeout_seconds >= 0, "[loader] timeout {} s", o.timeout_seconds);
   HM_REQUIRE(o.as == WorkersAs::threads || int64_t{o.workers} * o.prefetch <= kMostInFlight,
              "[loader] {} batches ahead for each of {} processes: more than {} in all", o.prefetch,
@@ -118,16 +112,6 @@ Tensor on_huge_pages(Tensor t) {
 
 }  // namespace
 
-void check_decode(Decode decode, Device device) {
-  if (decode == Decode::cpu) return;
-  HM_REQUIRE(device.type == DeviceType::cuda,
-             "nvJPEG decodes on the GPU that gets the batches, not for {}: give a cuda device, or "
-             "decode on the cpu",
-             device.str());
-  const std::string why = gpu::no_image_decoder(device.index);
-  HM_REQUIRE(why.empty(), "nvJPEG cannot be used, decode on the cpu: {}", why);
-}
-
 BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset),
       options_(with_share(dataset, options)),
@@ -137,13 +121,8 @@ BatchMaker::BatchMaker(const Dataset& dataset, const LoaderOptions& options)
   batches_ = count_batches(size_, options_);
   x_bytes_ = spec_.x.numel() * static_cast<int64_t>(size_of(spec_.x_dtype));
   y_bytes_ = spec_.y.numel() * static_cast<int64_t>(size_of(spec_.y_dtype));
-  if (options.device.type != DeviceType::cuda) return;
-  if (options.decode == Decode::cpu) {
+  if (options.device.type == DeviceType::cuda)
     pinned_ = Blocks::pinned(options.device.index, block_bytes());
-  } else {
-    on_gpu_ = Blocks::on_gpu(options.device.index, block_bytes());
-    decoders_ = Decoders::on_gpu(options.device.index);
-  }
 }
 
 Epoch BatchMaker::epoch(int64_t number) const {
@@ -213,31 +192,14 @@ Batch BatchMaker::copy_of(int64_t batch, const void* x, const void* y) const {
 
 Batch BatchMaker::make(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
                        const std::function<bool()>& abandoned) const {
-  if (decoders_) return decoded(epoch, batch, at, abandoned);
   Batch made = empty(batch);
   fill(epoch, batch, static_cast<std::byte*>(made.x.mutable_raw()),
        static_cast<std::byte*>(made.y.mutable_raw()), at, abandoned);
   return made;
 }
 
-// Labels are copied after the samples, on the compute stream.
-Batch BatchMaker::decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
-                          const std::function<bool()>& abandoned) const {
-  Batch made = in(batch, on_gpu_->take(), options_.device);
-  Tensor labels = Tensor::empty(made.y.shape(), made.y.dtype());
-  const std::shared_ptr<gpu::ImageDecoder> decoder = decoders_->take();
-  if (!fill(epoch, batch, static_cast<std::byte*>(made.x.mutable_raw()),
-            static_cast<std::byte*>(labels.mutable_raw()), at, abandoned, decoder.get()))
-    return made;
-  decoder->finish();
-  made.y.copy_from(labels);
-  if (labels.dtype() == Dtype::i64) remember_range(made.y, labels);
-  return made;
-}
-
 bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y,
-                      std::atomic<int64_t>& at, const std::function<bool()>& abandoned,
-                      gpu::ImageDecoder* decoder) const {
+                      std::atomic<int64_t>& at, const std::function<bool()>& abandoned) const {
   const int64_t first = first_place(batch), count = rows(batch);
   const Range range(Category::data, "load batch",
                     static_cast<uint64_t>(count * (x_bytes_ + y_bytes_)));
@@ -246,10 +208,7 @@ bool BatchMaker::fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte
     const int64_t sample = epoch.order[static_cast<size_t>(first + row)];
     at.store(sample, std::memory_order_relaxed);
     try {
-      if (decoder == nullptr)
-        dataset_.get(sample, epoch.key, x, y);
-      else
-        dataset_.get_on_gpu(*decoder, sample, epoch.key, x, y);
+      dataset_.get(sample, epoch.key, x, y);
     } catch (const Error& error) {
       const std::string name = name_of(sample), text = error.what();
       if (text.find(name) != std::string::npos) throw;

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "core/data/images/decoders.h"
 #include "core/data/loader.h"
 #include "core/gpu/blocks.h"
 
@@ -44,14 +43,14 @@ class BatchMaker {
   int64_t x_bytes() const { return x_bytes_; }  // per sample
   int64_t y_bytes() const { return y_bytes_; }
 
-  // Returns this share's rows of a batch, filled; on the GPU if that decodes. Else as fill().
+  // Returns this share's rows of a batch, filled. Else as fill().
   Batch make(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
              const std::function<bool()>& abandoned) const;
-  // Writes the samples to x and y. If there is a decoder, it writes x. Sets `at` to the current
-  // sample. Returns false if abandoned() became true meanwhile. Throws the dataset's exceptions, as
-  // an Error with the name of the sample.
+  // Writes the samples to x and y. Sets `at` to the current sample. Returns false if abandoned()
+  // became true meanwhile. Throws the dataset's exceptions, as an Error with the name of the
+  // sample.
   bool fill(const Epoch& epoch, int64_t batch, std::byte* x, std::byte* y, std::atomic<int64_t>& at,
-            const std::function<bool()>& abandoned, gpu::ImageDecoder* decoder = nullptr) const;
+            const std::function<bool()>& abandoned) const;
   std::string name_of(int64_t sample) const;
   // Calls worker_init. On failure throws Error with the worker and the reason.
   void init_worker(int index) const;
@@ -61,8 +60,6 @@ class BatchMaker {
   int64_t first_place(int64_t batch) const;  // of this share's rows in Epoch::order
   int64_t global_rows(int64_t batch) const;
   int64_t y_in_block() const;
-  Batch decoded(const Epoch& epoch, int64_t batch, std::atomic<int64_t>& at,
-                const std::function<bool()>& abandoned) const;
   Device device() const;  // on which batches are made; batches_to_gpu() copies them later
 
   const Dataset& dataset_;
@@ -70,9 +67,7 @@ class BatchMaker {
   const SampleSpec spec_;
   const int64_t size_;
   int64_t batches_ = 0, x_bytes_ = 0, y_bytes_ = 0;
-  std::shared_ptr<Blocks> pinned_;      // sources of copies to a GPU
-  std::shared_ptr<Blocks> on_gpu_;      // targets of decoding on a GPU
-  std::shared_ptr<Decoders> decoders_;  // null unless a GPU decodes
+  std::shared_ptr<Blocks> pinned_;  // sources of copies to a GPU
 };
 
 class BatchSource {

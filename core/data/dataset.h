@@ -5,16 +5,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 
 #include "core/tensor/tensor.h"
 
 namespace howmany {
-namespace gpu {
-class ImageDecoder;
-}
-
 // The shapes and dtypes of a sample.
 struct SampleSpec {
   Shape x = {};  // [1024], [224,224,3]
@@ -33,12 +28,6 @@ class Dataset {
   // depends only on (key, index); `key` is derived from seed and epoch. Throws Error with the file
   // name if the sample cannot be read.
   virtual void get(int64_t index, uint64_t key, void* x, void* y) const = 0;
-  // Returns true if samples are encoded images, which a GPU may decode. get_on_gpu() is get() with
-  // x in GPU memory; x is complete after the decoder's finish().
-  virtual bool has_images() const { return false; }
-  virtual void get_on_gpu(gpu::ImageDecoder&, int64_t, uint64_t, void* /*x*/, void* /*y*/) const {
-    throw std::invalid_argument("[data] no images to decode in " + describe());
-  }
   virtual std::string describe() const = 0;
   virtual int64_t held_bytes() const { return 0; }  // of tensors that it keeps on the host
   // Returns the name of a sample for messages: its file, if it has one.

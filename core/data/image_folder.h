@@ -35,7 +35,6 @@ struct BadImage {
 // Times per stage so far, summed over all threads.
 struct StageTimes {
   int64_t samples = 0, file_bytes = 0, pixels = 0;  // pixels as stored
-  int64_t on_gpu = 0;                               // samples decoded by a GPU
   double read_s = 0, decode_s = 0, transform_s = 0;
 };
 StageTimes operator-(const StageTimes& after, const StageTimes& before);

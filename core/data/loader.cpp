@@ -38,8 +38,7 @@ std::unique_ptr<BatchSource> make_host_source(const BatchMaker& maker) {
 
 std::unique_ptr<BatchSource> make_source(const BatchMaker& maker) {
   auto source = make_host_source(maker);
-  const bool there = maker.options().decode == Decode::nvjpeg;
-  if (there || maker.options().device.type == DeviceType::cpu) return source;
+  if (maker.options().device.type == DeviceType::cpu) return source;
   return batches_to_gpu(maker, std::move(source));
 }
 

@@ -29,11 +29,6 @@ namespace howmany {
 //   forked, so make the loader while no other thread holds a lock.
 enum class WorkersAs { threads, processes };
 
-// Encoded images are decoded by the workers (cpu), or by a GPU that gets the bytes from the workers
-// (nvjpeg). Results differ slightly: the GPU resamples the full image, whereas the host reduces
-// JPEGs during decoding.
-enum class Decode { cpu, nvjpeg };
-
 // Passed to worker_init. The seed depends only on the loader's seed and the index.
 struct WorkerInfo {
   int index = 0, count = 0;
@@ -59,8 +54,6 @@ struct LoaderOptions {
   // is held.
   Device device = {};
   WorkersAs as = WorkersAs::threads;
-  // nvjpeg requires a GPU as device, which holds all prefetched batches, and threads as workers.
-  Decode decode = Decode::cpu;
   double timeout_seconds = 0;  // for one batch; 0: none
   // If false, batches are returned as they complete, so that a slow one does not delay others.
   // Requires a single share, since ranks would get different orders.
@@ -70,9 +63,6 @@ struct LoaderOptions {
   // Error, and the loader is finished.
   std::function<void(const WorkerInfo&)> worker_init = {};
 };
-
-// Throws std::invalid_argument with advice if the device does not support it.
-void check_decode(Decode decode, Device device);
 
 class Loader {
  public:

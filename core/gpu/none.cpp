@@ -6,7 +6,6 @@
 #include "core/gpu/fill.h"
 #include "core/gpu/gpu.h"
 #include "core/gpu/graph.h"
-#include "core/gpu/images.h"
 #include "core/gpu/stream.h"
 #include "core/gpu/tuning.h"
 

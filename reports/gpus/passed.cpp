@@ -16,7 +16,6 @@ namespace {
 constexpr PassedOption kOptions[] = {
     {&flag::kData, "synthetic", "", NeedsGpu::kNone, true},
     {&flag::kOnBadImage, "refuse", "skip,refuse", NeedsGpu::kNone, true},
-    {&flag::kDecode, "cpu", "cpu,nvjpeg", NeedsGpu::kAll, true},
     {&flag::kKernels, "", "", NeedsGpu::kNone, false},
     {&flag::kPrecision, "f32", "f32,tf32,bf16", NeedsGpu::kFirst, false},
 };
@@ -49,7 +48,6 @@ bool computes_it(const std::string& device, const std::string& precision) {
 }
 
 size_t gpus_needed(const PassedOption& option, size_t devices) {
-  if (option.needs_gpu == NeedsGpu::kAll) return devices;
   return option.needs_gpu == NeedsGpu::kFirst ? std::min<size_t>(devices, 1) : 0;
 }
 

@@ -15,7 +15,7 @@ namespace howmany::reports {
 
 // The devices that must be GPUs if the value is not the default, or CPUs that have it (bf16).
 // kFirst covers the runs on fewer devices, because they use the first ones of the list.
-enum class NeedsGpu { kNone, kFirst, kAll };
+enum class NeedsGpu { kNone, kFirst };
 
 struct PassedOption {
   const Flag* flag;

@@ -186,22 +186,6 @@ class Advisor {
     return more_by < 0 ? percent(-more_by) + " less" : percent(more_by) + " more";
   }
 
-  void add_gpu_note() {
-    if (facts_.gpu.empty() || facts_.probes.decode_s <= 0) return;
-    if (!facts_.no_nvjpeg.empty())
-      advice_.notes.push_back(
-          fmt::format("No JPEGs were decoded on {}: {}.", facts_.gpu, facts_.no_nvjpeg));
-    std::string rates;
-    for (const auto& run : facts_.on_gpu)
-      rates += fmt::format("{}{} samples/s with {}", rates.empty() ? "" : ", ",
-                           format_count(run.samples_per_s), workers(run.workers));
-    if (rates.empty()) return;
-    advice_.notes.push_back(fmt::format(
-        "With {} of the images decoded by nvJPEG on {}: {} (measured, with nothing else on that "
-        "GPU; `howmany gpus --decode nvjpeg` measures what training loses).",
-        percent(facts_.on_gpu.back().share), facts_.gpu, rates));
-  }
-
   void add_notes() {
     if (facts_.bad > 0)
       advice_.notes.push_back(fmt::format(
@@ -220,7 +204,6 @@ class Advisor {
           "First epoch: {} samples/s with files not in memory and {} ({} of the {}).",
           format_count(*facts_.cold_rate), workers(facts_.cold_workers),
           percent(*facts_.cold_rate / warm_rate), advice_.feeds ? "demand" : "warm rate"));
-    add_gpu_note();
     advice_.notes.push_back(fmt::format(
         "Measured with {} and this program's decoder; --worker-type pytorch measures PyTorch's own "
         "DataLoader.",

@@ -85,10 +85,6 @@ LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& sou
   if (const auto processes = root.find(limit::kProcesses))
     limits.processes = at_least(*processes, 0);
   limits.processes_because = root.at(limit::kProcessesBecause).string();
-  if (const auto gpu = root.find(limit::kGpu)) {
-    limits.gpu = gpu->at("device").string();
-    limits.no_nvjpeg = gpu->at("no_nvjpeg").string();
-  }
   return limits;
 }
 

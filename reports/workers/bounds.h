@@ -24,7 +24,6 @@ struct LoaderLimits {
   double descriptors = 1024;
   std::optional<double> processes;
   std::string processes_because;
-  std::string gpu, no_nvjpeg;  // "cuda:0", and why nvJPEG cannot decode; empty: no GPU, it can
 };
 LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& source);
 

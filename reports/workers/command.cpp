@@ -171,15 +171,11 @@ int run_workers(const WorkersArguments& a) {
   measuring.probe(facts);
   if (measuring.results().interrupted) return exit_code::kInterrupted;
   facts.probes.cores = usable_cores(facts.probes.cores, limits);
-  facts.gpu = limits.gpu;
-  facts.no_nvjpeg = limits.no_nvjpeg;
   facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
   facts.undecided = !measuring.measure_points(facts);
   const WorkersAdvice first = advise_workers(facts);
-  if (first.recommended && !measuring.results().interrupted) {
+  if (first.recommended && !measuring.results().interrupted)
     measuring.measure_cold(facts, *first.recommended);
-    measuring.measure_on_gpu(facts, *first.recommended);
-  }
   facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, measuring.busy_elsewhere());
   if (measuring.results().out_of_time)
     fmt::print(stderr, "the time budget was spent before the answer was decided\n");

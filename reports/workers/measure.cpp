@@ -39,7 +39,6 @@ constexpr int kMostRounds = 10;        // of a run
 constexpr size_t kFewestRounds = 5;    // for a certain answer
 constexpr double kTimesForRepeat = 4;  // required remaining time, in runs, to repeat a run
 constexpr double kColdSeconds = 1;     // reserved for files not in memory
-constexpr double kOnGpuSeconds = 2;
 
 // True if more turns would not change the answer.
 bool is_decided(const WorkersFacts& facts) {
@@ -113,15 +112,6 @@ struct LoaderMeasuring::State {
     return will ? kColdSeconds + overhead : 0;
   }
 
-  double later_seconds(const WorkersFacts& facts) const {
-    return cold_seconds(facts) + on_gpu_seconds(facts);
-  }
-
-  double on_gpu_seconds(const WorkersFacts& facts) const {
-    const bool will = !facts.gpu.empty() && facts.no_nvjpeg.empty() && facts.probes.decode_s > 0;
-    return will ? kOnGpuSeconds + overhead : 0;
-  }
-
   std::vector<std::string> options(const WorkersFacts& facts,
                                    const std::vector<int>& workers) const {
     std::vector<std::string> all = {flag::kWorkers,    fmt::format("{}", fmt::join(workers, ",")),
@@ -135,7 +125,7 @@ struct LoaderMeasuring::State {
   // Measures `numbers` in rounds, there and back. Returns false if no time is left for a round or
   // nothing was measured.
   bool take_turns(WorkersFacts& facts, std::vector<int> numbers) {
-    const double room = left() - later_seconds(facts);
+    const double room = left() - cold_seconds(facts);
     if (facts.points.empty()) {
       const size_t all = numbers.size();
       numbers = in_time(facts, std::move(numbers), room);
@@ -263,36 +253,10 @@ void LoaderMeasuring::measure_cold(WorkersFacts& facts, int workers) {
   const std::vector<BenchRow> rows = s.run(
       {flag::kWorkers, std::to_string(workers), flag::kRanks, std::to_string(facts.asked.devices),
        flag::kCache, "cold", flag::kWorkerType, facts.as},
-      std::clamp(s.left() - s.overhead - s.on_gpu_seconds(facts), kMinTimedSeconds,
-                 kMaxTimedSeconds),
-      why);
+      std::clamp(s.left() - s.overhead, kMinTimedSeconds, kMaxTimedSeconds), why);
   if (rows.size() != 1 || !rows[0].error.empty()) return;
   facts.cold_rate = counter(rows[0], metric::kSamplesPerS);
   facts.cold_workers = workers;
-}
-
-void LoaderMeasuring::measure_on_gpu(WorkersFacts& facts, int workers) {
-  State& s = *state_;
-  if (s.on_gpu_seconds(facts) == 0) return;
-  if (s.left() < kOnGpuSeconds) {
-    facts.no_nvjpeg = "no time was left of --time-budget";
-    return;
-  }
-  std::string numbers = "1";
-  if (workers > 1) numbers += fmt::format(",{}", workers);
-  std::string why;
-  const std::vector<BenchRow> rows =
-      s.run({flag::kWorkers, numbers, flag::kRanks, std::to_string(facts.asked.devices),
-             flag::kWorkerType, "threads", flag::kTo, facts.gpu, flag::kDecode, "nvjpeg"},
-            kOnGpuSeconds / 2, why, 2);
-  for (const BenchRow& row : rows) {
-    if (!row.error.empty()) facts.no_nvjpeg = row.error;
-    if (!row.error.empty() || counter(row, metric::kDecodedByGpu) <= 0) continue;
-    const Measurement m = measurement_of(row, {});
-    facts.on_gpu.push_back({std::stoi(m.parameters.at(parameter::kWorkers)),
-                            counter(row, metric::kSamplesPerS),
-                            counter(row, metric::kDecodedByGpu)});
-  }
 }
 
 }  // namespace howmany::reports

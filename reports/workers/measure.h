@@ -35,8 +35,6 @@ class LoaderMeasuring {
   // Returns true if all deciding numbers were measured in time.
   bool measure_points(WorkersFacts& facts);
   void measure_cold(WorkersFacts& facts, int workers);
-  // Measures one worker and `workers` if nvJPEG can decode the files.
-  void measure_on_gpu(WorkersFacts& facts, int workers);
   const LoaderResults& results() const;
   double busy_elsewhere() const;  // the largest share during a kept run; 0 if unknown
 

@@ -47,20 +47,13 @@ struct WorkersFacts {
   WorkersPoints points;             // with a demand, measured at that demand
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
-  struct OnGpu {
-    int workers = 0;
-    double samples_per_s = 0;  // of all devices, into GPU memory
-    double share = 0;          // share of the images decoded by nvJPEG
-  };
-  std::vector<OnGpu> on_gpu;   // decoded by nvJPEG
-  std::string gpu, no_nvjpeg;  // see LoaderLimits
-  double files = 0;            // number of files; 0: none
-  double looked_at = 0;        // number of files checked
-  double bad = 0;              // unreadable files among these
-  std::string first_bad;       // "cat/7.jpg: not a JPEG"
-  bool undecided = false;      // the time did not suffice for one turn of each number
-  std::string why_none;        // reason if nothing was measured: why_unmeasurable()
-  double busy_elsewhere = 0;   // share of the cores used by other programs, largest of a run
+  double files = 0;           // number of files; 0: none
+  double looked_at = 0;       // number of files checked
+  double bad = 0;             // unreadable files among these
+  std::string first_bad;      // "cat/7.jpg: not a JPEG"
+  bool undecided = false;     // the time did not suffice for one turn of each number
+  std::string why_none;       // reason if nothing was measured: why_unmeasurable()
+  double busy_elsewhere = 0;  // share of the cores used by other programs, largest of a run
 };
 
 }  // namespace howmany::reports

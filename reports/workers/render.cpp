@@ -51,15 +51,6 @@ Json table_json(const WorkersFacts& facts) {
   return table;
 }
 
-Json on_gpu_json(const WorkersFacts& facts) {
-  Json runs = Json::array();
-  for (const auto& run : facts.on_gpu)
-    runs.push_back({{"workers", run.workers},
-                    {metric::kSamplesPerS, finite(run.samples_per_s)},
-                    {"share", finite(run.share)}});
-  return runs;
-}
-
 Json stages_json(const LoaderProbes& p) {
   return {{metric::kSampleS, p.sample_s},
           {metric::kReadS, p.read_s},
@@ -255,7 +246,6 @@ nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& a
           {"bounds", bounds_json(facts.bounds)},
           {"stages", stages_json(facts.probes)},
           {"cold_samples_per_s", optional(facts.cold_rate)},
-          {"decoded_on_gpu", on_gpu_json(facts)},
           {"levers", levers},
           {"pytorch", advice.pytorch},
           {"slurm", advice.slurm},

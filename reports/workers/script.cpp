@@ -277,7 +277,6 @@ Json to_json(const ScriptFacts& facts, const WorkersAdvice& advice) {
           {"bounds", bounds_json(facts.bounds)},
           {"stages", Json()},
           {"cold_samples_per_s", Json()},
-          {"decoded_on_gpu", Json::array()},
           {"levers", Json::array()},
           {"pytorch", advice.pytorch},
           {"slurm", advice.slurm},

@@ -33,11 +33,6 @@ class Usage(programs.TestCase):
             self.refused_by_all(("--devices", "cpu:0", "--precision", precision),
                                 f"precision {precision} needs a GPU", "cpu:0")
 
-    def test_decoding_on_a_gpu_that_gets_no_batches(self):
-        for program in ("speedup_bench", "howmany-train"):
-            self.assert_refused(programs.run(program, "--devices", "cpu:0", "--decode", "nvjpeg"),
-                                "nvJPEG", "cpu:0", "give a cuda device")
-
     def test_unknown_flags_suggest_the_nearest(self):
         self.refused_by_all(("--modle", "mlp"), "--modle", "--model")
 

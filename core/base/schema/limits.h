@@ -13,15 +13,10 @@ inline constexpr const char* kShmBytes = "shm_bytes";
 inline constexpr const char* kDescriptors = "descriptors";
 inline constexpr const char* kProcesses = "processes";
 inline constexpr const char* kProcessesBecause = "processes_because";
-inline constexpr const char* kGpu = "gpu";
 
 // An entry of cpu_limits.
 inline constexpr const char* kSource = "source";
 inline constexpr const char* kCpus = "cpus";
 inline constexpr const char* kDetail = "detail";
-
-// Member gpu.
-inline constexpr const char* kDevice = "device";
-inline constexpr const char* kNoNvjpeg = "no_nvjpeg";
 
 }  // namespace howmany::limit

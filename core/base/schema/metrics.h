@@ -66,7 +66,6 @@ inline constexpr const char* kLatencyP99S = "latency_p99_s";
 inline constexpr const char* kCpuSPerSample = "cpu_s_per_sample";
 inline constexpr const char* kBytesPerWorker = "bytes_per_worker";
 inline constexpr const char* kBusyElsewhereFraction = "busy_elsewhere_fraction";
-inline constexpr const char* kDecodedByGpu = "decoded_by_gpu";
 
 // Probes of a loader.
 inline constexpr const char* kSampleS = "sample_s";

@@ -48,6 +48,5 @@ inline constexpr const char* kPrefetch = "prefetch";
 inline constexpr const char* kAs = "as";
 inline constexpr const char* kOwn = "own";  // "1": the script's own number of workers
 inline constexpr const char* kCold = "cold";
-inline constexpr const char* kDecode = "decode";
 
 }  // namespace howmany::parameter

@@ -58,8 +58,6 @@ class Decoder {
   // Call it once per open().
   virtual Pixels decode(int shrink, const Region& wanted) = 0;
   virtual int max_shrink() const = 0;
-  // Returns true for an 8-bit baseline JPEG in YCbCr or grey, which every JPEG decoder supports.
-  virtual bool plain_jpeg() const { return false; }
   // After open(): returns the size of the whole file, if the header states it.
   virtual std::optional<int64_t> file_bytes() const { return {}; }
 };
@@ -90,7 +88,6 @@ class AnyDecoder {
   Size open(std::span<const uint8_t> bytes, int64_t max_pixels);
   Pixels decode(int shrink, const Region& wanted) { return opened_->decode(shrink, wanted); }
   int max_shrink() const { return opened_->max_shrink(); }
-  bool plain_jpeg() const { return opened_->plain_jpeg(); }
   std::optional<int64_t> file_bytes() const { return opened_->file_bytes(); }
 
  private:

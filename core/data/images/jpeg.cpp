@@ -78,11 +78,6 @@ class JpegDecoder final : public Decoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   int max_shrink() const override { return 8; }
-  bool plain_jpeg() const override {
-    return (info_.jpeg_color_space == JCS_YCbCr || info_.jpeg_color_space == JCS_GRAYSCALE) &&
-           info_.progressive_mode == FALSE && info_.arith_code == FALSE &&
-           info_.data_precision == 8;
-  }
 
   Size open(std::span<const uint8_t> bytes) override {
     jpeg_abort_decompress(&info_);

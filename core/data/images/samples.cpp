@@ -9,7 +9,6 @@
 #include "core/data/image_folder.h"
 #include "core/data/images/image.h"
 #include "core/data/images/transform.h"
-#include "core/gpu/images.h"
 
 namespace howmany {
 namespace {
@@ -36,36 +35,25 @@ void add(std::atomic<int64_t>& total, int64_t value) {
   total.fetch_add(value, std::memory_order_relaxed);
 }
 
-}  // namespace
-
 // Buffers that a thread reuses for each sample.
-struct ImageSamples::Scratch {
+struct Scratch {
   std::string path;
   std::vector<uint8_t> bytes;
   image::AnyDecoder decoder;
   image::Resampler resampler;
-  std::vector<float> sample;  // made by the host for a GPU that cannot decode it
-  Laps laps;
 };
+
+}  // namespace
 
 ImageSamples::ImageSamples(const ImageFolderOptions& options) : options_(options) {}
 
 void ImageSamples::get(int64_t index, uint64_t key, void* x, void* y) const {
-  get(index, key, Target{static_cast<float*>(x), nullptr}, y);
-}
-
-void ImageSamples::get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
-                              void* y) const {
-  get(index, key, Target{static_cast<float*>(x), &decoder}, y);
-}
-
-void ImageSamples::get(int64_t index, uint64_t key, const Target& to, void* y) const {
   HM_REQUIRE(index >= 0 && index < size(), "[images] sample {} of {}", index, size());
   const Rng rng(key, static_cast<uint64_t>(index));
   const int64_t candidates = std::min(size(), kReplacements);
   for (int64_t tried = 0; tried < candidates; ++tried) {
     const int64_t candidate = (index + tried) % size();
-    if (!load(candidate, rng, to)) continue;
+    if (!load(candidate, rng, static_cast<float*>(x))) continue;
     const int64_t label = label_of(candidate);
     std::memcpy(y, &label, sizeof label);
     return;
@@ -74,12 +62,11 @@ void ImageSamples::get(int64_t index, uint64_t key, const Target& to, void* y) c
       fmt::format("[images] {}: none of {} images in a row can be decoded", origin(), candidates));
 }
 
-bool ImageSamples::load(int64_t index, const Rng& rng, const Target& to) const {
+bool ImageSamples::load(int64_t index, const Rng& rng, float* x) const {
   try {
-    make(index, rng, to);
+    make(index, rng, x);
     return true;
   } catch (const Error& error) {
-    if (to.decoder != nullptr) to.decoder->finish();  // throws if the GPU has failed
     const std::string name = name_of(index);
     if (options_.on_bad == OnBadImage::refuse)
       throw Error(fmt::format("[images] {}: {}", name, error.what()));
@@ -89,53 +76,30 @@ bool ImageSamples::load(int64_t index, const Rng& rng, const Target& to) const {
   }
 }
 
-void ImageSamples::make(int64_t index, const Rng& rng, const Target& to) const {
+void ImageSamples::make(int64_t index, const Rng& rng, float* x) const {
   thread_local Scratch scratch;
-  scratch.laps = {};
+  Laps laps;
   read(index, scratch.path, scratch.bytes);
   const auto file_bytes = static_cast<int64_t>(scratch.bytes.size());
-  scratch.laps.lap(tally_.read_ns);
+  laps.lap(tally_.read_ns);
   const image::Size size = scratch.decoder.open(scratch.bytes, options_.max_pixels);
   const auto window = options_.train ? image::random_resized_crop(size, rng)
                                      : image::resized_centre_crop(size, options_.size);
-  if (to.decoder == nullptr) {
-    make_here(window, scratch, to.x);
-  } else if (!make_on_gpu(window, size, scratch, to)) {
-    scratch.sample.resize(static_cast<size_t>(spec().x.numel()));
-    make_here(window, scratch, scratch.sample.data());
-    to.decoder->put(scratch.sample, to.x);
-  }
-  add(tally_.samples, 1);
-  add(tally_.file_bytes, file_bytes);
-  add(tally_.pixels, size.width * size.height);
-}
-
-// A truncated file is decoded by the host, since nvJPEG may invent the missing pixels.
-bool ImageSamples::make_on_gpu(const image::Window& window, const image::Size& size,
-                               Scratch& scratch, const Target& to) const {
-  if (!scratch.decoder.plain_jpeg() || !image::ends_as_image(scratch.bytes)) return false;
-  scratch.resampler.plan(window, options_.size, 1);
-  const bool made =
-      to.decoder->decode(scratch.bytes, size, scratch.resampler, options_.normalize, to.x);
-  scratch.laps.lap(tally_.decode_ns);
-  add(tally_.on_gpu, made ? 1 : 0);
-  return made;
-}
-
-void ImageSamples::make_here(const image::Window& window, Scratch& scratch, float* x) const {
   const int shrink = image::shrink_for(window, options_.size, scratch.decoder.max_shrink());
   const auto wanted = scratch.resampler.plan(window, options_.size, shrink);
   const image::Pixels pixels = scratch.decoder.decode(shrink, wanted);
-  scratch.laps.lap(tally_.decode_ns);
+  laps.lap(tally_.decode_ns);
   scratch.resampler.run(pixels, options_.normalize, x);
-  scratch.laps.lap(tally_.transform_ns);
+  laps.lap(tally_.transform_ns);
+  add(tally_.samples, 1);
+  add(tally_.file_bytes, file_bytes);
+  add(tally_.pixels, size.width * size.height);
 }
 
 StageTimes operator-(const StageTimes& after, const StageTimes& before) {
   return {.samples = after.samples - before.samples,
           .file_bytes = after.file_bytes - before.file_bytes,
           .pixels = after.pixels - before.pixels,
-          .on_gpu = after.on_gpu - before.on_gpu,
           .read_s = after.read_s - before.read_s,
           .decode_s = after.decode_s - before.decode_s,
           .transform_s = after.transform_s - before.transform_s};
@@ -148,7 +112,6 @@ StageTimes ImageSamples::stages() const {
   return {.samples = tally_.samples,
           .file_bytes = tally_.file_bytes,
           .pixels = tally_.pixels,
-          .on_gpu = tally_.on_gpu,
           .read_s = seconds(tally_.read_ns),
           .decode_s = seconds(tally_.decode_ns),
           .transform_s = seconds(tally_.transform_ns)};

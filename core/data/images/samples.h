@@ -22,9 +22,6 @@ class ImageSamples : public ImageDataset {
 
   SampleSpec spec() const override { return {.x = {options_.size, options_.size, 3}}; }
   void get(int64_t index, uint64_t key, void* x, void* y) const override;
-  bool has_images() const override { return true; }
-  void get_on_gpu(gpu::ImageDecoder& decoder, int64_t index, uint64_t key, void* x,
-                  void* y) const override;
   StageTimes stages() const override;
   std::vector<BadImage> replaced() const override;
 
@@ -39,24 +36,13 @@ class ImageSamples : public ImageDataset {
  private:
   // Counters that all threads update; costs about 0.2 us per sample.
   struct Tally {
-    std::atomic<int64_t> samples{0}, file_bytes{0}, pixels{0}, on_gpu{0}, read_ns{0}, decode_ns{0},
+    std::atomic<int64_t> samples{0}, file_bytes{0}, pixels{0}, read_ns{0}, decode_ns{0},
         transform_ns{0};
   };
-  struct Scratch;
-  struct Target {
-    float* x;
-    gpu::ImageDecoder* decoder;  // of the GPU that holds x; null if x is on the host
-  };
 
-  void get(int64_t index, uint64_t key, const Target& to, void* y) const;
   // Returns false if the image cannot be decoded and must be replaced.
-  bool load(int64_t index, const Rng& rng, const Target& to) const;
-  void make(int64_t index, const Rng& rng, const Target& to) const;
-  // Makes the sample of the image that is open in `scratch`. Returns false if the GPU cannot decode
-  // it.
-  bool make_on_gpu(const image::Window& window, const image::Size& size, Scratch& scratch,
-                   const Target& to) const;
-  void make_here(const image::Window& window, Scratch& scratch, float* x) const;
+  bool load(int64_t index, const Rng& rng, float* x) const;
+  void make(int64_t index, const Rng& rng, float* x) const;
 
   ImageFolderOptions options_;
   mutable Tally tally_;

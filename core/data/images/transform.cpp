@@ -131,15 +131,6 @@ Region Resampler::plan(const Window& window, int64_t size, int shrink) {
   return {across_.begin, down_.begin, across_.end - across_.begin, down_.end - down_.begin};
 }
 
-Scaling scaling(bool normalize) {
-  Scaling to{};
-  for (size_t c = 0; c < kChannels; ++c) {
-    to.scale[c] = static_cast<float>(1 / (255 * (normalize ? kDeviation[c] : 1)));
-    to.shift[c] = static_cast<float>(normalize ? -kMean[c] / kDeviation[c] : 0);
-  }
-  return to;
-}
-
 // Blends rows first, because these sums read memory contiguously for any number of taps.
 void Resampler::blend_rows(const Pixels& pixels, int64_t row) {
   const auto i = static_cast<size_t>(row);
@@ -153,9 +144,11 @@ void Resampler::blend_rows(const Pixels& pixels, int64_t row) {
 }
 
 void Resampler::run(const Pixels& pixels, bool normalize, float* out) {
-  const Scaling to = scaling(normalize);
-  const Float4 scale = {to.scale[0], to.scale[1], to.scale[2]};
-  const Float4 shift = {to.shift[0], to.shift[1], to.shift[2]};
+  Float4 scale{}, shift{};
+  for (int c = 0; c < kChannels; ++c) {
+    scale[c] = static_cast<float>(1 / (255 * (normalize ? kDeviation[c] : 1)));
+    shift[c] = static_cast<float>(normalize ? -kMean[c] / kDeviation[c] : 0);
+  }
   const auto size = static_cast<int64_t>(across_.first.size());
   line_.resize(static_cast<size_t>((across_.end - across_.begin) * kChannels + 1));
   for (int64_t row = 0; row < size; ++row, out += size * kChannels) {

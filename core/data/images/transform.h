@@ -39,24 +39,13 @@ struct Taps {
   void plan(double from, double extent, int64_t low, int64_t high, int64_t size);
 };
 
-// Normalization of a channel c: value * scale[c] + shift[c], from bytes.
-struct Scaling {
-  std::array<float, 3> scale, shift;
-};
-// If `normalize` is true, scales to ImageNet's mean 0 and deviation 1, else to [0, 1].
-Scaling scaling(bool normalize);
-
 class Resampler {
  public:
   // Returns the pixels that run() will read, in the image reduced by `shrink`.
   Region plan(const Window& window, int64_t size, int shrink);
-  // Writes out [size,size,3].
+  // Writes out [size,size,3]. If `normalize` is true, scales to ImageNet's mean 0 and deviation 1,
+  // else to [0, 1].
   void run(const Pixels& pixels, bool normalize, float* out);
-
-  // The plan, for other implementations of run().
-  const Taps& across() const { return across_; }
-  const Taps& down() const { return down_; }
-  bool flip() const { return flip_; }
 
  private:
   void blend_rows(const Pixels& pixels, int64_t row);

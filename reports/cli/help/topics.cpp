@@ -88,7 +88,7 @@ constexpr const char* kAboutEnvironment = R"(Resource limits and launchers:
   HOWMANY_IFACE               network interface of gloo
   VIRTUAL_ENV                 the Python in which howmany backend looks for torch first
   LD_LIBRARY_PATH             where libraries are sought that are opened at run time: NCCL,
-                              cuBLASLt, cuDNN, nvJPEG
+                              cuBLASLt, cuDNN
 
 The command itself:
 

@@ -111,8 +111,6 @@ class Loader(programs.TestCase):
         self.assert_refused(bench("--data", "cost:soon"), "cost:soon")
         self.assert_refused(bench("--data", "null", "--cache", "cold"), "cold")
         self.assert_refused(bench("--batch-per-device", "0"), "--batch-per-device")
-        self.assert_refused(bench("--decode", "nvjpeg"), "nvJPEG", "cuda device")
-        self.assert_refused(bench("--to", "cuda:63", "--decode", "nvjpeg"), "nvJPEG", "decode on the cpu")
         self.assert_refused(bench("--wokers", "1"), "--wokers", "--workers")
         empty = self.folder / "empty"
         (empty / "cat").mkdir(parents=True)

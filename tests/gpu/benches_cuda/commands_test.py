@@ -117,12 +117,6 @@ class Commands(programs.TestCase):
         self.assertEqual(worlds, {"4"})
         self.assertEqual(done["context"]["howmany_request"]["devices"], "cuda:0,cuda:1,cuda:2,cuda:3")
 
-    def test_workers_tells_what_nvjpeg_would_make(self):
-        workers = self.howmany("workers", "--image-size", 32, "--batch-per-device", 8, "--workers", 1, "--time-budget", 90,
-                               "--quiet", "--json", "--out", self.folder / "out").json()["answer"]["workers"]
-        self.assertEqual(workers["decoded_on_gpu"][0]["workers"], 1, workers)
-        self.assertRegex(" ".join(workers["notes"]), "decoded by nvJPEG on cuda:0: .* samples/s with 1 worker")
-
     def test_train_learns_on_a_gpu(self):
         done = self.howmany("train", *MODEL, "--global-batch", 16, "--synthetic-samples", 64, "--epochs", 4, "--json").json()
         self.assertEqual(done["devices"], ["cuda:0"], "where no --devices say otherwise")

@@ -389,23 +389,6 @@ TEST(WorkersAdvice, SaysWhatForbidsMoreThanTheCoresCouldUse) {
               Contains("No more than 2 workers by /dev/shm (PyTorch): 64 MB free."));
 }
 
-TEST(WorkersAdvice, TellsWhatNvjpegMakesOfTheSameFilesAndWhyItCannot) {
-  WorkersFacts facts = example_facts(900);
-  search(facts);
-  facts.gpu = "cuda:0";
-  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("cuda:0"))));
-  facts.on_gpu = {{1, 2100, 1}, {4, 5200, 0.98}};
-  EXPECT_THAT(advise_workers(facts).notes,
-              Contains(HasSubstr("With 98 % of the images decoded by nvJPEG on cuda:0: 2.10 k "
-                                 "samples/s with 1 worker, 5.20 k samples/s with 4 workers")));
-  facts.on_gpu.clear();
-  facts.no_nvjpeg = "libnvjpeg is not found";
-  EXPECT_THAT(advise_workers(facts).notes,
-              Contains("No JPEGs were decoded on cuda:0: libnvjpeg is not found."));
-  facts.probes.decode_s = 0;
-  EXPECT_THAT(advise_workers(facts).notes, Not(Contains(HasSubstr("cuda:0"))));
-}
-
 TEST(WorkersAdvice, SaysThatThreadsAreNotPyTorch) {
   WorkersFacts facts = example_facts(900);
   search(facts);
