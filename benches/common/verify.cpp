@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "benches/common/trainer.h"
-#include "benches/common/tuning_cache.h"
 #include "core/base/error.h"
+#include "core/gpu/tuning.h"
 #include "core/ops/ops.h"
 
 namespace howmany::benches {
@@ -133,6 +133,30 @@ std::chrono::milliseconds patience(double step_seconds, int ranks) {
   return std::chrono::milliseconds(30'000 + static_cast<int64_t>(20e3 * step_seconds * ranks));
 }
 
+// Returns the list of that rank. Collective.
+std::vector<int64_t> broadcast(Comm& comm, const std::vector<int64_t>& own, int rank) {
+  const Tensor length = Tensor::from<int64_t>({static_cast<int64_t>(own.size())}, {1});
+  comm.broadcast(length, rank);
+  const auto count = static_cast<int64_t>(length.item());
+  if (count == 0) return {};
+  const bool mine = rank == comm.rank();
+  const Tensor list = mine ? Tensor::from(own, {count}) : Tensor::zeros({count}, Dtype::i64);
+  comm.broadcast(list, rank);
+  const auto values = list.values<int64_t>();
+  return {values.begin(), values.end()};
+}
+
+// Gives every rank the choices of the lowest rank that made them.
+void agree_on_tuning(Comm& comm) {
+  const std::vector<int64_t> own = gpu::tuning();
+  std::vector<int64_t> all;  // the last choice of a problem counts, so rank 0's are last
+  for (int rank = comm.size() - 1; rank >= 0; --rank) {
+    const std::vector<int64_t> list = broadcast(comm, own, rank);
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  gpu::use_tuning(all);
+}
+
 // Loads kernels and measures algorithms before any exchange.
 void settle_alone(const Workload& work, const Batch& mine, Device device) {
   if (mine.x.numel() == 0) return;  // of a stage that gets no samples
@@ -220,14 +244,13 @@ double verify_first_step(const Workload& work, const Dataset& data, Trainer& tra
   const int earlier = settling_steps(work, trainer.mode());
   const std::chrono::milliseconds usual = comm.timeout();
   if (work.uses_gpu()) comm.set_timeout(std::max<std::chrono::milliseconds>(usual, kSettling));
-  if (work.uses_gpu() && !work.no_tuning_cache) use_kept_tuning(comm);
   if (comm.size() > 1 && comm.native_device().type == DeviceType::cuda) {
     settle_alone(work, first, device);
     comm.barrier();  // groups that split from this one have a shorter timeout
   }
   const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < earlier; ++step) trainer.mode().step(first);
-  if (work.uses_gpu()) agree_on_tuning(comm, !work.no_tuning_cache);
+  if (work.uses_gpu()) agree_on_tuning(comm);
   const double loss = trainer.mode().step(first).value();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   comm.set_timeout(patience(took.count(), comm.size()));

@@ -92,7 +92,6 @@ void add_flags(CLI::App& app, Workload& work) {
   add_option(app, flag::kSync, work.sync.bucketed, "bucketed")->transform(one_of(sync));
   add_option(app, flag::kBucketBytes, work.sync.bucket_bytes)->check(at_least_one());
   add_switch(app, flag::kSyncBatchnorm, work.sync_batchnorm);
-  add_switch(app, flag::kNoTuningCache, work.no_tuning_cache);
   add_option(app, flag::kCoresPerDevice, work.cores_per_device)->check(above_zero());
   add_option(app, flag::kTimeout, work.timeout_seconds)->check(between(0.1, 86'400));
   add_switch(app, flag::kOversubscribe, work.oversubscribe);

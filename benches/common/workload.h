@@ -34,7 +34,6 @@ struct Workload {
   OptimOptions optim;
   GradSyncOptions sync;
   bool sync_batchnorm = false;
-  bool no_tuning_cache = false;  // do not read or write the file of tuning_cache.h
   bool steady = false;  // every batch is full; synthetic data is one batch that stays in memory
   uint64_t seed = 1;
   int cores_per_device = 1;
@@ -61,7 +60,7 @@ struct Workload {
 
 // Adds the flags of both programs: --data, --workers, --on-bad-image, --kernels,
 // --precision, --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
-// --no-tuning-cache, --cores-per-device, --timeout, --oversubscribe.
+// --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument if:
 // * a name is unknown (the message has the nearest known one),

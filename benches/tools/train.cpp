@@ -13,7 +13,6 @@
 #include "benches/common/device_choice.h"
 #include "benches/common/program.h"
 #include "benches/common/trainer.h"
-#include "benches/common/tuning_cache.h"
 #include "benches/tools/train_flags.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -125,8 +124,6 @@ class Training {
 
   std::vector<Epoch> run() {
     std::vector<Epoch> epochs;
-    const bool keeps_tuning = flags_.work.uses_gpu() && !flags_.work.no_tuning_cache;
-    if (keeps_tuning) use_kept_tuning(comm_);
     while (static_cast<int>(epochs.size()) < flags_.epochs && !stopped_ && !diverged_) {
       const Epoch epoch = run_epoch(static_cast<int>(epochs.size()));
       if (epoch.samples > 0) epochs.push_back(epoch);
@@ -137,7 +134,6 @@ class Training {
                   << std::flush;
       diverged_ = on_any_rank(epoch.samples > 0 && !std::isfinite(epoch.mean_loss));
     }
-    if (keeps_tuning) agree_on_tuning(comm_, true);
     return epochs;
   }
   bool stopped() const { return stopped_; }

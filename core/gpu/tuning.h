@@ -2,7 +2,7 @@
 // The algorithms that were chosen by measurement on the GPUs of this process.
 //
 // Choice. The position of an algorithm in the list that cuBLASLt or cuDNN proposes for a problem on
-//   a kind of GPU. So it holds in every process with the same libraries and GPUs.
+//   a kind of GPU. So it holds in every process of a job with the same libraries and GPUs.
 // Agreement. Algorithms may differ in the last bit of a sum. The first choice for a problem and a
 //   kind of GPU serves all GPUs of this process. use_tuning() makes processes agree.
 // Thread safety. Thread-safe.

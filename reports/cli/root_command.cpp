@@ -72,7 +72,6 @@ void add_measuring(CLI::App& app, Arguments& a) {
       ->check(above_zero());
   add_option(app, flag::kSeed, a.seed, "1");
   add_switch(app, flag::kSyncBatchnorm, a.sync_batchnorm);
-  add_switch(app, flag::kNoTuningCache, a.no_tuning_cache);
   add_switch(app, flag::kProfile, a.profile);
   add_switch(app, flag::kOversubscribe, a.oversubscribe);
   auto* out = add_out(app, a.out);

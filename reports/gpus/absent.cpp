@@ -34,7 +34,6 @@ std::vector<std::string> only_for_measurements(const Arguments& a) {
   add(a.run_timeout.has_value(), flag::kRunTimeout);
   add(a.seed.has_value(), flag::kSeed);
   add(a.sync_batchnorm, flag::kSyncBatchnorm);
-  add(a.no_tuning_cache, flag::kNoTuningCache);
   add(a.profile, flag::kProfile);
   add(a.oversubscribe, flag::kOversubscribe);
   add(!a.out.empty(), flag::kOut);

@@ -54,7 +54,6 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
     argv.insert(argv.end(), {"--" + name, word});
   add(flag::kWorkers, request.workers < 0 ? "" : std::to_string(request.workers));
   if (request.sync_batchnorm) argv.emplace_back(flag::kSyncBatchnorm);
-  if (request.no_tuning_cache) argv.emplace_back(flag::kNoTuningCache);
   if (request.oversubscribe) argv.emplace_back(flag::kOversubscribe);
   return argv;
 }

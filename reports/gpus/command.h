@@ -26,7 +26,6 @@ struct Arguments {
   std::optional<int64_t> seed;
   std::optional<double> samples;
   bool oversubscribe = false, sync_batchnorm = false, profile = false;
-  bool no_tuning_cache = false;
   std::vector<std::string> command;  // after "--": the user's own
   std::optional<int64_t> samples_per_step;
   std::string rate;

@@ -232,7 +232,6 @@ nlohmann::ordered_json to_json(const Request& request) {
                                 {"seed", request.seed},
                                 {"oversubscribe", request.oversubscribe},
                                 {"sync-batchnorm", request.sync_batchnorm},
-                                {"no-tuning-cache", request.no_tuning_cache},
                                 {"profile", request.profile}};
   for (const auto& [name, word] : request.passed.given()) all[name] = word;
   if (request.tour) all[kTour] = true;
@@ -268,8 +267,6 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.seed = root.at("seed").integer();
   request.oversubscribe = root.at("oversubscribe").boolean();
   request.sync_batchnorm = root.at("sync-batchnorm").boolean();
-  const auto no_cache = root.find("no-tuning-cache");  // early summaries lack it
-  request.no_tuning_cache = no_cache && no_cache->boolean();
   request.profile = root.at("profile").boolean();
   if (const auto tour = root.find(kTour)) request.tour = tour->boolean();
   if (const auto script = root.find("script")) request.script = read_script(*script);

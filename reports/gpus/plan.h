@@ -49,7 +49,7 @@ struct Request {
   double run_seconds = 3;  // timed iterations of one run
   double time_budget = 0;  // of the whole measurement; 0: none
   int64_t seed = 1;
-  bool oversubscribe = false, sync_batchnorm = false, no_tuning_cache = false;
+  bool oversubscribe = false, sync_batchnorm = false;
   bool profile = false;  // also profile steps in the first round
   bool tour = false;     // of `howmany run`
   Script script;         // instead of workloads of howmany, if given()

@@ -190,7 +190,6 @@ void refuse_options_of_models(const Arguments& a) {
   add(a.workers.has_value(), flag::kWorkers);
   add(a.seed.has_value(), flag::kSeed);
   add(a.sync_batchnorm, flag::kSyncBatchnorm);
-  add(a.no_tuning_cache, flag::kNoTuningCache);
   add(a.profile, flag::kProfile);
   for (const auto& [name, word] : a.passed)
     if (word) given.push_back("--" + name);
@@ -317,7 +316,6 @@ void apply(const Arguments& a, Request& request) {
   if (a.seed) request.seed = *a.seed;
   if (a.oversubscribe) request.oversubscribe = true;
   if (a.sync_batchnorm) request.sync_batchnorm = true;
-  if (a.no_tuning_cache) request.no_tuning_cache = true;
   if (a.profile) request.profile = true;
 }
 

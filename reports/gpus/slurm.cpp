@@ -93,7 +93,6 @@ std::string command(const Job& job) {
   if (job.advice.backend != "local") text += " --backend " + job.advice.backend;
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
   if (request.sync_batchnorm) text += " --sync-batchnorm";
-  if (request.no_tuning_cache) text += " --no-tuning-cache";
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
   for (const auto& [name, value] : request.passed.given())
     text += fmt::format(" --{} {}", name, shell_word(value));

@@ -31,7 +31,6 @@ class CheckGpu(programs.TestCase):
         self.program("nvidia-smi", "echo 'GPU 0: fake'")
         self.environment = {**os.environ, "HOWMANY_BENCH_DIR": str(FAKES / "on_fake_gpus"),
                             "PATH": f"{self.bundle / 'path'}:{os.environ['PATH']}",
-                            "XDG_CACHE_HOME": str(self.folder / "cache"),
                             "LD_LIBRARY_PATH": f"{FAKES / 'fake_cuda'}:{FAKES / 'fake_driver'}"}
 
     def program(self, name, text):

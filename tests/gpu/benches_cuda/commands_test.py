@@ -2,8 +2,6 @@
 # labels: process
 # timeout: 600
 """Whole commands over four imitated GPUs: what a user would see there, but for how long things take."""
-import json
-
 import programs
 
 MODEL = ("--model", "mlp:sizes=32-32-16-4")
@@ -13,23 +11,9 @@ class Commands(programs.TestCase):
     def howmany(self, *arguments, code=0, **environment):
         done = programs.run("howmany", *arguments, timeout=200, HOWMANY_BENCH_DIR=str(programs.BIN / "on_fake_gpus"),
                             LD_LIBRARY_PATH=f"{programs.BIN / 'fake_cuda'}:{programs.BIN / 'fake_driver'}",
-                            **{"XDG_CACHE_HOME": str(self.folder / "cache"), **environment})
+                            **environment)
         self.assertEqual(done.code, code, done)
         return done
-
-    def test_choices_of_algorithms_are_kept_unless_told_otherwise(self):
-        kept = self.folder / "cache" / "howmany" / "tuning"
-        model = ("--model", "mlp:sizes=256-256-16-4", "--batch-per-device", 128, "--rounds", 1, "--devices",
-                 "cuda:0")
-        self.howmany("gpus", *model, "--out", self.folder / "none", "--no-tuning-cache")
-        self.assertFalse(kept.exists())
-        self.howmany("gpus", *model, "--out", self.folder / "one")
-        file, = kept.iterdir()
-        self.assertTrue(file.name.startswith("cuBLASLt"), file)
-        first = file.read_text()
-        self.assertTrue(json.loads(first)["choices"])
-        self.howmany("gpus", *model, "--out", self.folder / "two")
-        self.assertEqual(file.read_text(), first)
 
     def gpus(self, *arguments):
         return self.howmany("gpus", *MODEL, "--batch-per-device", 4, "--rounds", 1, "--out", self.folder / "out",

@@ -24,8 +24,8 @@ class JobScript(Fake):
         return script.split("--kill-on-bad-exit=1 \\\n  ")[1].split()
 
     def test_the_job_trains_with_the_options_that_were_measured(self):
-        script = self.script("--devices", "cpu:0,cpu:1", "--batch-per-device", "32", "--no-tuning-cache", "--seed", "7")
-        self.assertIn("--no-tuning-cache", self.command(script))
+        script = self.script("--devices", "cpu:0,cpu:1", "--batch-per-device", "32", "--sync-batchnorm", "--seed", "7")
+        self.assertIn("--sync-batchnorm", self.command(script))
 
     def test_asks_for_a_task_and_its_cores_for_each_device(self):
         script = self.script("--devices", "cpu:0,cpu:1", "--batch-per-device", "32")
