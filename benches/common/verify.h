@@ -47,8 +47,9 @@ int settling_steps(const Workload& work, const Mode& mode);
 // communicate between GPUs, each first trains alone: loading a kernel may wait for a collective
 // that another rank has not reached. One rank of every part of the model compares. If the result is
 // wrong, throws WrongData on every rank. On one device it also compares the kernels with the
-// reference, if that is quick. Collective. Returns the seconds until the first step of `trainer`
-// ended, without an update; on GPUs including the steps before it.
+// reference, if that is quick: with few rows, and on a GPU with more than a tile of them.
+// Collective. Returns the seconds until the first step of `trainer` ended, without an update; on
+// GPUs including the steps before it.
 double verify_first_step(const Workload& work, const Dataset& data, Trainer& trainer, Comm& comm,
                          Device device);
 

@@ -47,11 +47,11 @@ struct Algorithm {
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
-howmany::FakeCublasLt told;
+howmany::FakeCublasLt fake;
 
 template <typename Handle, typename T>
 cublasStatus_t make(Handle* handle, T* made) {
-  ++told.made;
+  ++fake.made;
   *handle = reinterpret_cast<Handle>(made);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -151,7 +151,7 @@ void multiply(const OneProduct& p) {
 
 extern "C" {
 
-howmany::FakeCublasLt* hm_fake_cublaslt() { return &told; }
+howmany::FakeCublasLt* hm_fake_cublaslt() { return &fake; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) { return make(handle, new int); }
 size_t cublasLtGetVersion() { return 130'001; }
@@ -222,8 +222,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
-  ++told.heuristics;
-  *found = std::min(wanted, static_cast<int>(told.algorithms.size()));
+  ++fake.heuristics;
+  *found = std::min(wanted, static_cast<int>(fake.algorithms.size()));
   for (int i = 0; i < *found; ++i) {
     const Algorithm one{as<Alignments>(preference), i};
     std::memcpy(&results[i].algo, &one, sizeof one);
@@ -250,13 +250,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
       (plain_b ? lb.columns : lb.rows) != ld.columns || la.batch != ld.batch ||
       lb.batch != ld.batch)
     return CUBLAS_STATUS_INVALID_VALUE;
-  howmany::FakeAlgorithm& chosen = told.algorithms.at(static_cast<size_t>(how.index));
+  howmany::FakeAlgorithm& chosen = fake.algorithms.at(static_cast<size_t>(how.index));
   ++chosen.runs;
   if (!types_fit(what, la, lb, ld) || as<Layout>(c_layout).type != ld.type || chosen.seconds < 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if ((what.epilogue & 4) != 0 && !aligned(what.bias, 16)) return CUBLAS_STATUS_EXECUTION_FAILED;
-  const auto factor =
-      static_cast<float>(double{*static_cast<const float*>(alpha)} * (1 + how.index * told.apart));
+  const bool wrong = fake.right_rows > 0 && ld.columns > static_cast<uint64_t>(fake.right_rows);
+  const auto factor = static_cast<float>(double{*static_cast<const float*>(alpha)} *
+                                         (wrong ? 2 : 1 + how.index * fake.apart));
   const float kept = *static_cast<const float*>(beta);
   for (int64_t i = 0; i < ld.batch; ++i) {
     const auto* const first = static_cast<const char*>(a) + i * la.apart * size_of(la);

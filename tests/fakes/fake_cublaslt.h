@@ -16,6 +16,7 @@ struct FakeAlgorithm {
 struct FakeCublasLt {
   std::array<FakeAlgorithm, 4> algorithms{{{-1}, {5e-6}, {2e-6}, {9e-6}}};
   std::atomic<double> apart = 0;    // algorithm i multiplies its result by 1 + i apart
+  std::atomic<int> right_rows = 0;  // if positive: products of more rows are wrong
   std::atomic<int> heuristics = 0;  // calls
   std::atomic<int> made = 0;        // handles, descriptors, layouts, preferences
 };

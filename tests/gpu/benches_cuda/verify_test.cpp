@@ -32,7 +32,9 @@ class Verify : public testing::Test {
     fake()->apart = 3e-4;
   }
   void TearDown() override {
-    if (fake() != nullptr) fake()->apart = 0;
+    if (fake() == nullptr) return;
+    fake()->apart = 0;
+    fake()->right_rows = 0;
   }
 
   // Its products are large enough to be measured. The width is random, so that most are new to the
@@ -75,6 +77,11 @@ TEST_F(Verify, ComparesStepsOfTheSameAlgorithmsOnOneGpu) {
 
 TEST_F(Verify, StillRefusesWrongProducts) {
   fake()->apart = 1e-2;  // also from the reference
+  EXPECT_THROW(verify(work("single", 1)), WrongData);
+}
+
+TEST_F(Verify, RefusesProductsThatAreWrongInFullTiles) {
+  fake()->right_rows = 256;
   EXPECT_THROW(verify(work("single", 1)), WrongData);
 }
 
