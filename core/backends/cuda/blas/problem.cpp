@@ -60,16 +60,11 @@ Tuning::Key key_in_table(const ProblemKey& key) {
   return whole;
 }
 
-struct Trial {
-  int64_t place;
-  std::vector<std::shared_ptr<CUevent_st>> marks;  // events before, between and after its runs
-};
-
 float least_time(const Trial& trial) {
   float least = INFINITY;
-  for (size_t i = 1; i < trial.marks.size(); ++i) {
+  for (size_t i = 1; i < trial.events.size(); ++i) {
     float taken = 0;
-    check(cudaEventElapsedTime(&taken, trial.marks[i - 1].get(), trial.marks[i].get()), "event");
+    check(cudaEventElapsedTime(&taken, trial.events[i - 1].get(), trial.events[i].get()), "event");
     least = std::min(least, taken);
   }
   return least;
@@ -160,6 +155,11 @@ std::vector<cublasLtMatmulAlgo_t> Problem::heuristics(const ProblemKey& key) con
 }
 
 bool Problem::run(const Product& p, int64_t place, const OnDevice& on) const {
+  if (p.bias.data != nullptr)
+    check(cublaslt().cublasLtMatmulDescSetAttribute(description_.get(),
+                                                    CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias.data,
+                                                    sizeof p.bias.data),
+          "matmul attribute");
   const cublasLtMatmulAlgo_t& algorithm = proposed_[static_cast<size_t>(place)];
   const float beta = p.accumulate ? 1 : 0;
   const cublasStatus_t status = cublaslt().cublasLtMatmul(
@@ -170,14 +170,9 @@ bool Problem::run(const Product& p, int64_t place, const OnDevice& on) const {
   return true;
 }
 
-bool Problem::worth_measuring(const Product& p) const {
-  return !measured_ && calls_ > 1 && best_.size() > 1 &&
-         p.batch * p.m * p.n * p.k >= kWorthMeasuring && !gpu::capturing();
-}
-
 void Problem::prefer(int64_t place) {
   if (place < 0 || place >= static_cast<int64_t>(proposed_.size())) return;
-  measured_ = true;
+  tried_ = true;
   std::erase(best_, place);
   best_.insert(best_.begin(), place);
 }
@@ -188,43 +183,54 @@ void Problem::look_up() {
   if (const auto place = Tuning::table().find(key_)) prefer(*place);
 }
 
-// Enqueues all runs behind a pause and without waits, so that the GPU is not idle between an event
-// and its run.
-void Problem::measure(Product p, const OnDevice& on) {
-  measured_ = true;
-  if (const auto place = Tuning::table().find(key_)) return prefer(*place);
-  Tensor scratch = scratch_for(p, device_);
-  if (!scratch) return;
-  p.y = scratch;
+bool Problem::begins_trial(const Product& p) {
+  const std::lock_guard lock(mutex_);
+  ++calls_;
+  look_up();
+  if (tried_ || calls_ == 1 || best_.size() == 1 || p.batch * p.m * p.n * p.k < kWorthMeasuring ||
+      gpu::capturing())
+    return false;
+  tried_ = true;
+  const auto place = Tuning::table().find(key_);
+  if (place) prefer(*place);
+  return !place;
+}
+
+// All runs are enqueued behind a pause and without waits, so that the GPU is not idle between an
+// event and its run.
+std::vector<Trial> Problem::trials_of(const Product& p, const OnDevice& on) {
+  const std::lock_guard lock(mutex_);
   std::vector<Trial> trials;
   for (const int64_t place : best_)
     if (run(p, place, on)) trials.push_back({place, {}});  // this also loads its kernel
   pause(on);
-  for (auto& [place, marks] : trials) {
-    marks.push_back(recorded(on.stream(), cudaEventDefault));
+  for (auto& [place, events] : trials) {
+    events.push_back(recorded(on.stream(), cudaEventDefault));
     for (int i = 0; i < kTimes; ++i) {
       run(p, place, on);
-      marks.push_back(recorded(on.stream(), cudaEventDefault));
+      events.push_back(recorded(on.stream(), cudaEventDefault));
     }
   }
+  return trials;
+}
+
+void Problem::try_all(Product p, const OnDevice& on) {
+  Tensor scratch = scratch_for(p, device_);
+  if (!scratch) return;
+  p.y = scratch;
+  std::vector<Trial> trials = trials_of(p, on);
   if (trials.empty()) return;
-  check(cudaEventSynchronize(trials.back().marks.back().get()), "event");
+  check(cudaEventSynchronize(trials.back().events.back().get()), "event");
   std::ranges::stable_sort(trials, {}, least_time);
+  const std::lock_guard lock(mutex_);
   best_.clear();
   for (const Trial& trial : trials) best_.push_back(trial.place);
   prefer(Tuning::table().keep(key_, best_.front()));
 }
 
 void Problem::multiply(const Product& p, const OnDevice& on) {
+  if (begins_trial(p)) try_all(p, on);
   const std::lock_guard lock(mutex_);
-  if (p.bias.data != nullptr)
-    check(cublaslt().cublasLtMatmulDescSetAttribute(description_.get(),
-                                                    CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.bias.data,
-                                                    sizeof p.bias.data),
-          "matmul attribute");
-  ++calls_;
-  look_up();
-  if (worth_measuring(p)) measure(p, on);
   while (!run(p, best_.front(), on)) {
     HM_ENSURE(best_.size() > 1, "[cuda] cuBLASLt's algorithms refuse [{},{}] x [{},{}]", p.m, p.k,
               p.k, p.n);

@@ -4,8 +4,8 @@
 //
 // Algorithm. The fastest of the first kCandidates that cuBLASLt's heuristics propose. It is
 //   measured once, on the second call, because a product that runs once does not pay for it. The
-//   measurement writes to memory of its own and blocks the host. All GPUs of a kind use the first
-//   choice that was made for a product (core/gpu/tuning.h).
+//   trial writes to memory of its own and blocks only the thread that runs it. All GPUs of a kind
+//   use the first choice that was made for a product (core/gpu/tuning.h).
 // Exceptions. During a capture, and for products as short as their launch, the first algorithm that
 //   works is used.
 #pragma once
@@ -29,6 +29,12 @@ constexpr size_t kWorkspace = size_t{32} << 20;  // NVIDIA's advice for Hopper
 constexpr int kCandidates = 8, kTimes = 3;
 constexpr int64_t kWorthMeasuring = int64_t{1} << 20;  // multiplications
 
+// The runs of one algorithm.
+struct Trial {
+  int64_t place;
+  std::vector<std::shared_ptr<CUevent_st>> events;  // before, between and after its runs
+};
+
 class Problem {
  public:
   Problem(const Product& p, const ProblemKey& key, const LtRoom& room);
@@ -43,11 +49,14 @@ class Problem {
   static Layout layout_of(const Stored& s, Dtype kept);
 
   std::vector<cublasLtMatmulAlgo_t> heuristics(const ProblemKey& key) const;
-  bool worth_measuring(const Product& p) const;
   // Uses the choice of the table, if it has one that is new to this problem.
   void look_up();
   void prefer(int64_t place);
-  void measure(Product p, const OnDevice& on);
+  // Counts a call. Returns true for one thread only: the one that shall run the trial.
+  bool begins_trial(const Product& p);
+  void try_all(Product p, const OnDevice& on);
+  // Enqueues the runs of all algorithms.
+  std::vector<Trial> trials_of(const Product& p, const OnDevice& on);
   // Returns false if the algorithm at that place in proposed_ does not support the product after
   // all.
   bool run(const Product& p, int64_t place, const OnDevice& on) const;
@@ -58,11 +67,13 @@ class Problem {
   const Layout a_, b_, y_;
   const Tuning::Key key_;
   const std::vector<cublasLtMatmulAlgo_t> proposed_;
+  // Guards the members below and the bias pointer of description_. It is never held during a wait
+  // for the GPU, because the GPU may wait for work that another thread has yet to enqueue.
   std::mutex mutex_;
   std::vector<int64_t> best_;  // places in proposed_, best first
   int64_t generation_ = -1;    // of the table when it was last looked up
   int64_t calls_ = 0;
-  bool measured_ = false;
+  bool tried_ = false;
 };
 
 }  // namespace howmany::cuda
