@@ -24,10 +24,6 @@ Blocks::Blocks(int gpu, int64_t bytes, bool pinned)
   require_here({DeviceType::cuda, gpu});
 }
 
-Blocks::~Blocks() {
-  for (const Block& block : free_) release(block.memory);
-}
-
 std::shared_ptr<void> Blocks::take() {
   Block block;
   {
@@ -37,9 +33,10 @@ std::shared_ptr<void> Blocks::take() {
       free_.pop_front();
     }
   }
-  if (block.memory == nullptr) block = fresh();
-  std::shared_ptr<void> taken(block.memory,
-                              [home = shared_from_this()](void* memory) { home->give(memory); });
+  if (!block.memory) block = fresh();
+  void* const at = block.memory.get();
+  std::shared_ptr<void> taken(at, [home = shared_from_this(), memory = std::move(block.memory)](
+                                      void*) mutable { home->give(std::move(memory)); });
   if (block.read) gpu::finish(block.read);
   return taken;
 }
@@ -61,18 +58,11 @@ Blocks::Block Blocks::fresh() {
 }
 
 // If the event cannot be recorded, the runtime has ended or failed, so the block is not reused.
-void Blocks::give(void* memory) noexcept {
-  try {
-    const std::shared_ptr<void> read = pinned_ ? nullptr : gpu::record_event(gpu_);
-    const std::lock_guard lock(mutex_);
-    free_.push_back({memory, read});
-  } catch (const std::exception&) {
-    release(memory);
-  }
-}
-
-void Blocks::release(void* memory) const noexcept {
-  pinned_ ? gpu::release_pinned(memory, gpu_) : gpu::release(memory, gpu_);
+void Blocks::give(std::shared_ptr<void> memory) noexcept try {
+  const std::shared_ptr<void> read = pinned_ ? nullptr : gpu::record_event(gpu_);
+  const std::lock_guard lock(mutex_);
+  free_.push_back({std::move(memory), read});
+} catch (const std::exception&) {
 }
 
 }  // namespace howmany

@@ -24,7 +24,6 @@ class Blocks : public std::enable_shared_from_this<Blocks> {
   // is no such GPU.
   static std::shared_ptr<Blocks> pinned(int gpu, int64_t bytes);
   static std::shared_ptr<Blocks> on_gpu(int gpu, int64_t bytes);
-  ~Blocks();
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
 
@@ -35,14 +34,13 @@ class Blocks : public std::enable_shared_from_this<Blocks> {
 
  private:
   struct Block {
-    void* memory = nullptr;
+    std::shared_ptr<void> memory;
     std::shared_ptr<void> read;  // event (gpu::record_event) after its last reader
   };
 
   Blocks(int gpu, int64_t bytes, bool pinned);
   Block fresh();
-  void give(void* memory) noexcept;
-  void release(void* memory) const noexcept;
+  void give(std::shared_ptr<void> memory) noexcept;
 
   const int gpu_;
   const int64_t bytes_;

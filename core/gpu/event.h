@@ -10,8 +10,8 @@ namespace howmany::gpu {
 // Records an event (cudaEvent_t) on the device's stream. Other streams can wait for it: they then
 // run after the work that was enqueued before, and do not wait for later work.
 std::shared_ptr<void> record_event(int index);
-void wait_for(int index, const std::shared_ptr<void>& mark);  // the device's stream waits
-void finish(const std::shared_ptr<void>& mark);  // blocks the host until the event occurs
+void wait_for(int index, const std::shared_ptr<void>& event);  // the device's stream waits
+void finish(const std::shared_ptr<void>& event);  // blocks the host until the event occurs
 
 // An event with a time, recorded by the constructor.
 class TimedEvent {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "core/tensor/device.h"
@@ -26,11 +27,10 @@ std::string pci_address(int index);  // "0000:1B:00.0"; empty if unknown
 std::string name(int index);         // "NVIDIA H100 80GB HBM3"
 std::string uuid(int index);         // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", as in NVML
 
-// Memory from the device's pool, for work that is enqueued after the call. release() does not
-// block: the block is reused only after the work that was enqueued before it. allocate() throws
+// Returns memory from the device's pool, for work that is enqueued after the call. The last owner
+// does not block: the block is reused only after the work that was enqueued before it goes. Throws
 // Error if there is no memory.
-void* allocate(int64_t bytes, int index);
-void release(void* block, int index) noexcept;
+std::shared_ptr<void> allocate(int64_t bytes, int index);
 
 // Copies between any two devices. On return `from` may be overwritten if it is host memory, and
 // `to` is complete if it is. Between GPUs the copy is only enqueued.

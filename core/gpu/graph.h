@@ -10,16 +10,15 @@ namespace howmany::gpu {
 // A CUDA graph captured from the work that `enqueue` enqueues on this thread. Nothing runs during
 // capture.
 //
+// Why. Mode option graph=on measures what a user gains by CUDA graphs, for example with
+//   torch.compile(mode="reduce-overhead"), if launches limit a step.
 // Memory. Each launch uses the same addresses. The graph keeps the tensors that `enqueue` touches
-// alive
-//   and owns the memory that `enqueue` allocates. Each launch overwrites the latter.
+//   alive and owns the memory that `enqueue` allocates. Each launch overwrites the latter.
 // Failure. Work that cannot be captured throws Error within `enqueue`, and so out of the
-// constructor:
-//   synchronization, copies from or to the host, work of other devices. The device is then as
-//   before.
+//   constructor: synchronization, copies from or to the host, work of other devices. The device is
+//   then as before.
 // Warm-up. Run `enqueue` once or twice before capture, so that values that are created once and
-// cached
-//   (also by libraries) exist.
+//   cached (also by libraries) exist.
 class Graph {
  public:
   Graph(int index, const std::function<void()>& enqueue);

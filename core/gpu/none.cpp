@@ -21,8 +21,7 @@ std::string unavailable() { return "this build has no CUDA"; }
 std::string pci_address(int) { return ""; }
 std::string name(int) { refuse(); }
 std::string uuid(int) { refuse(); }
-void* allocate(int64_t, int) { refuse(); }
-void release(void*, int) noexcept {}
+std::shared_ptr<void> allocate(int64_t, int) { refuse(); }
 void copy(void*, Device, const void*, Device, int64_t) { refuse(); }
 void copy_rows(const Rows&, int) { refuse(); }
 void zero(void*, int, int64_t) { refuse(); }
@@ -57,8 +56,7 @@ void outside_graph(std::function<void()> call) { call(); }
 
 void wait_for(int, const std::shared_ptr<void>&) { refuse(); }
 void finish(const std::shared_ptr<void>&) { refuse(); }
-void* allocate_pinned(int64_t, int) { refuse(); }
-void release_pinned(void*, int) noexcept {}
+std::shared_ptr<void> allocate_pinned(int64_t, int) { refuse(); }
 Stream::Stream(int index) : index_(index) { refuse(); }
 Stream::~Stream() = default;
 void Stream::copy_in(void*, const void*, int64_t) { refuse(); }

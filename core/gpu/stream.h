@@ -8,8 +8,7 @@
 namespace howmany::gpu {
 
 // Pinned (page-locked) host memory: a Stream can copy from and to it without blocking the host.
-void* allocate_pinned(int64_t bytes, int index);
-void release_pinned(void* block, int index) noexcept;
+std::shared_ptr<void> allocate_pinned(int64_t bytes, int index);
 
 // A stream whose work runs concurrently with the device's stream, in the order enqueued. Before it
 // uses memory from allocate(), the work that the device enqueued by then must complete: record a
@@ -23,7 +22,7 @@ class Stream {
 
   void copy_in(void* to, const void* from, int64_t bytes);   // host memory `from` outlives the copy
   void copy_out(void* to, const void* from, int64_t bytes);  // `to` is pinned host memory
-  void wait(const std::shared_ptr<void>& mark);              // later work waits for the event
+  void wait(const std::shared_ptr<void>& event);             // later work waits for the event
   std::shared_ptr<void> record_event() const;                // records an event on this stream
   void finish() const;       // blocks until all work is complete; the thread sleeps
   void synchronize() const;  // the same, but the thread spins, which avoids the wake-up latency

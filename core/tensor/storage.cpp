@@ -115,7 +115,8 @@ void require_here(Device device) {
 Storage::Storage(int64_t bytes, Device device) : bytes_(rounded_up(bytes)), device_(device) {
   if (device.type == DeviceType::cuda) {
     require_here(device);
-    data_ = gpu::allocate(bytes_, device.index);
+    lent_ = gpu::allocate(bytes_, device.index);
+    data_ = lent_.get();
     return;
   }
   if (device.type == DeviceType::meta) {
@@ -133,9 +134,7 @@ Storage::Storage(std::shared_ptr<void> memory, int64_t bytes)
 
 Storage::~Storage() {
   if (lent_) return;
-  if (device_.type == DeviceType::cuda)
-    gpu::release(data_, device_.index);
-  else if (device_.type == DeviceType::meta)
+  if (device_.type == DeviceType::meta)
     release_meta(bytes_, device_.index);
   else if (!pool().give(data_, bytes_))
     std::free(data_);

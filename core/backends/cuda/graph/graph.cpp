@@ -38,15 +38,15 @@ void end(Capture& now, std::function<void()> then) {
   now.pieces.push_back({decltype(Piece::graph)(made), std::move(then)});
 }
 
-class Capturing {
+class GraphCapture {
  public:
-  Capturing(int index, GraphMemory& memory) : on_(index), now_{index, memory, ++epochs} {
+  GraphCapture(int index, GraphMemory& memory) : on_(index), now_{index, memory, ++epochs} {
     check(cudaStreamCreateWithFlags(&now_.stream, cudaStreamNonBlocking), "stream");
     const cudaError_t error = begin(now_);
     if (error != cudaSuccess) cudaStreamDestroy(now_.stream);
     check(error, "capture");
   }
-  ~Capturing() {
+  ~GraphCapture() {
     if (cudaGraph_t rest = nullptr; current_capture == &now_) {
       stop(now_, &rest);
       if (rest != nullptr) cudaGraphDestroy(rest);
@@ -54,8 +54,8 @@ class Capturing {
     }
     cudaStreamDestroy(now_.stream);
   }
-  Capturing(const Capturing&) = delete;
-  Capturing& operator=(const Capturing&) = delete;
+  GraphCapture(const GraphCapture&) = delete;
+  GraphCapture& operator=(const GraphCapture&) = delete;
 
   Capture& now() { return now_; }
 
@@ -83,16 +83,8 @@ namespace gpu {
 
 // Its memory is freed in stream order, after the last launch.
 struct Graph::Kept {
-  explicit Kept(int device) : index(device), memory(cuda::make_graph_memory(device)) {}
-  ~Kept() {
-    pieces.clear();
-    cuda::drop(*memory);
-  }
-  Kept(const Kept&) = delete;
-  Kept& operator=(const Kept&) = delete;
-
   const int index;
-  const std::shared_ptr<cuda::GraphMemory> memory;
+  const std::shared_ptr<cuda::GraphMemory> memory = std::make_shared<cuda::GraphMemory>(index);
   std::set<std::shared_ptr<const void>> touched;
   std::vector<cuda::Piece> pieces;
   std::map<const void*, std::function<void()>> before;
@@ -101,12 +93,12 @@ struct Graph::Kept {
 Graph::Graph(int index, const std::function<void()>& enqueue) {
   cuda::refuse_in_capture("another graph");
   kept_ = std::make_shared<Kept>(index);
-  cuda::Capturing capturing(index, *kept_->memory);
+  cuda::GraphCapture capture(index, *kept_->memory);
   enqueue();
-  cuda::end(capturing.now(), [] {});
-  kept_->pieces = std::move(capturing.now().pieces);
-  kept_->touched = std::move(capturing.now().touched);
-  kept_->before = std::move(capturing.now().before);
+  cuda::end(capture.now(), [] {});
+  kept_->pieces = std::move(capture.now().pieces);
+  kept_->touched = std::move(capture.now().touched);
+  kept_->before = std::move(capture.now().before);
 }
 
 void Graph::launch() {

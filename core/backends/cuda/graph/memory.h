@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of one graph. It is separate from the device's pool, so that no other work uses it
-// between two launches. A capture allocates and frees in the order of a launch, so work that is
-// captured later may reuse a freed block. Thread-safe. Private to core/backends/cuda.
+// The memory that one graph allocates. Private to core/backends/cuda.
+//
+// Why. A launch writes to the addresses of the capture, so no other work may use these blocks
+//   between two launches. cudaMallocAsync() in a capture would give the same, but its memory counts
+//   neither in the device's pool nor in the peak that users get.
+// Reuse. Work that is captured later reuses blocks that were freed during the capture.
+// Ownership. Every block shares the ownership of the memory, so a tensor may outlive its graph. The
+//   blocks return to the device's pool with the last owner, in stream order after the last launch.
+// Thread safety. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,36 +17,25 @@
 
 namespace howmany::cuda {
 
-class GraphMemory {
+class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
  public:
-  static constexpr size_t kSlab = size_t{2} << 20;
-
   explicit GraphMemory(int index) : index_(index) {}
   ~GraphMemory();
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
 
-  // If no free range fits, takes a slab from the device's pool, or more if the block needs more.
-  void* take(size_t bytes);
-  bool give(void* block);  // returns false if the block is not from here
-  bool holds(const void* p) const;
-  bool idle() const;    // true if no block is taken
-  size_t held() const;  // bytes from the pool
+  // Takes a block from the device's pool if no free one has a similar size.
+  std::shared_ptr<void> take(size_t bytes);
+  bool holds(const void* block) const;
 
  private:
-  using Ranges = std::map<char*, size_t>;
-  Ranges::iterator room_for(size_t bytes);
-  void join_next(Ranges::iterator range);
+  void* block_of(size_t bytes);
+  void give(void* block) noexcept;
 
   const int index_;
   mutable std::mutex mutex_;
-  Ranges slabs_, free_, taken_;  // by address
+  std::map<const void*, size_t> sizes_;  // of all blocks
+  std::multimap<size_t, void*> free_;
 };
-
-// A registry keeps every graph memory, so that a tensor may outlive its graph. A memory is freed
-// once it has been dropped and is idle.
-std::shared_ptr<GraphMemory> make_graph_memory(int index);
-void drop(const GraphMemory& memory) noexcept;
-bool give_to_graph(void* block) noexcept;  // returns false if the block is from no graph memory
 
 }  // namespace howmany::cuda

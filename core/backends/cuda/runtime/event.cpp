@@ -13,7 +13,7 @@ cudaEvent_t event_of(const std::shared_ptr<void>& owned) {
 }
 
 std::shared_ptr<void> recorded(int index, unsigned flags) {
-  cuda::refuse_in_capture("a moment");
+  cuda::refuse_in_capture("an event");
   return cuda::recorded(cuda::OnDevice(index).stream(), flags);
 }
 

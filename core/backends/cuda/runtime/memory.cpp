@@ -67,7 +67,7 @@ namespace {
 void to_gpu(void* to, int index, const void* from, size_t bytes) {
   refuse_in_capture("a copy from the host");
   const OnDevice on(index);
-  if (bytes > kMostStaged) {
+  if (bytes > kMaxStaged) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, on.stream()), "copy to device");
     return check(cudaStreamSynchronize(on.stream()), "copy to device");
   }
@@ -146,15 +146,12 @@ void give_to_pool(void* block, int index) noexcept {
 
 namespace gpu {
 
-void* allocate(int64_t bytes, int index) {
+std::shared_ptr<void> allocate(int64_t bytes, int index) {
   const auto size = static_cast<size_t>(bytes);
   cuda::Capture* const capture = cuda::current_capture;
   if (capture != nullptr && capture->index == index) return capture->memory.take(size);
-  return cuda::take_from_pool(size, index);
-}
-
-void release(void* block, int index) noexcept {
-  if (!cuda::give_to_graph(block)) cuda::give_to_pool(block, index);
+  return {cuda::take_from_pool(size, index),
+          [index](void* block) { cuda::give_to_pool(block, index); }};
 }
 
 void copy(void* to, Device to_device, const void* from, Device from_device, int64_t bytes) {

@@ -10,36 +10,34 @@ namespace howmany::gpu {
 namespace {
 
 cudaStream_t as_stream(void* raw) { return static_cast<cudaStream_t>(raw); }
-cudaEvent_t as_event(const std::shared_ptr<void>& mark) {
-  return static_cast<cudaEvent_t>(mark.get());
+cudaEvent_t as_event(const std::shared_ptr<void>& event) {
+  return static_cast<cudaEvent_t>(event.get());
 }
 
 }  // namespace
 
-void wait_for(int index, const std::shared_ptr<void>& mark) {
+void wait_for(int index, const std::shared_ptr<void>& event) {
   const cuda::OnDevice on(index);
-  cuda::check(cudaStreamWaitEvent(on.stream(), as_event(mark), 0), "event");
+  cuda::check(cudaStreamWaitEvent(on.stream(), as_event(event), 0), "event");
 }
 
-void finish(const std::shared_ptr<void>& mark) {
-  cuda::check(cudaEventSynchronize(as_event(mark)), "event");
+void finish(const std::shared_ptr<void>& event) {
+  cuda::check(cudaEventSynchronize(as_event(event)), "event");
 }
 
-void* allocate_pinned(int64_t bytes, int index) {
+std::shared_ptr<void> allocate_pinned(int64_t bytes, int index) {
   const cuda::CurrentDevice on(index);
   void* block = nullptr;
   cuda::check(cudaMallocHost(&block, static_cast<size_t>(bytes)), "pinned memory");
-  return block;
-}
-
-void release_pinned(void* block, int index) noexcept {
-  try {
-    const cuda::CurrentDevice on(index);
-    cudaFreeHost(block);
-    cudaGetLastError();
-  } catch (const std::exception&) {
-    // The runtime has ended and freed it.
-  }
+  return {block, [index](void* pinned) {
+            try {
+              const cuda::CurrentDevice current(index);
+              cudaFreeHost(pinned);
+              cudaGetLastError();
+            } catch (const std::exception&) {
+              // The runtime has ended and freed it.
+            }
+          }};
 }
 
 Stream::Stream(int index) : index_(index) {
@@ -76,9 +74,9 @@ void Stream::copy_out(void* to, const void* from, int64_t bytes) {
               "copy to host");
 }
 
-void Stream::wait(const std::shared_ptr<void>& mark) {
+void Stream::wait(const std::shared_ptr<void>& event) {
   const cuda::CurrentDevice on(index_);
-  cuda::check(cudaStreamWaitEvent(as_stream(raw_), as_event(mark), 0), "event");
+  cuda::check(cudaStreamWaitEvent(as_stream(raw_), as_event(event), 0), "event");
 }
 
 std::shared_ptr<void> Stream::record_event() const {
