@@ -4,11 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
 #include "core/tensor/tensor.h"
-#include "tests/support/golden_sums.h"
 
 namespace howmany::golden {
 
@@ -26,24 +31,41 @@ inline Tensor wave(const Shape& shape, double phase, double scale = 1) {
   return t;
 }
 
+using Sums = std::array<double, 2>;
+
+// Returns the sums of tests/data/golden_sums.json by name, "linear.y".
+inline const std::map<std::string, Sums>& sums() {
+  static const auto all = [] {
+    std::map<std::string, Sums> read;
+    const char* const root = std::getenv("HOWMANY_SOURCE");
+    const std::string path =
+        std::string(root == nullptr ? "." : root) + "/tests/data/golden_sums.json";
+    const nlohmann::json layers = parse_json(read_text(path), path);
+    for (const auto& [layer, tensors] : layers.items())
+      for (const auto& [tensor, pair] : tensors.items())
+        read[layer + "." + tensor] = pair.get<Sums>();
+    return read;
+  }();
+  return all;
+}
+
 inline testing::AssertionResult matches(const std::string& name, const Tensor& t) {
-  const auto found = kSums.find(name);
-  if (found == kSums.end()) return testing::AssertionFailure() << "golden.py has no " << name;
+  const auto found = sums().find(name);
+  if (found == sums().end()) return testing::AssertionFailure() << "golden.py has no " << name;
   if (!t) return testing::AssertionFailure() << name << " was not computed";
-  Sums got{};
-  double i = 0, magnitude = 0;
+  double sine = 0, cosine = 0, i = 0, magnitude = 0;
   for (double v : t.values<double>()) {
-    got.sine += v * std::sin(1.1 * i + 0.3);
-    got.cosine += v * std::cos(0.9 * i++);
+    sine += v * std::sin(1.1 * i + 0.3);
+    cosine += v * std::cos(0.9 * i++);
     magnitude += std::abs(v);
   }
   const double bound = kTolerance * magnitude + kZero;
-  if (std::abs(got.sine - found->second.sine) <= bound &&
-      std::abs(got.cosine - found->second.cosine) <= bound)
+  const auto& [golden_sine, golden_cosine] = found->second;
+  if (std::abs(sine - golden_sine) <= bound && std::abs(cosine - golden_cosine) <= bound)
     return testing::AssertionSuccess();
   return testing::AssertionFailure()
-         << name << " sums to " << got.sine << " and " << got.cosine << ", PyTorch's to "
-         << found->second.sine << " and " << found->second.cosine;
+         << name << " sums to " << sine << " and " << cosine << ", PyTorch's to " << golden_sine
+         << " and " << golden_cosine;
 }
 
 inline testing::AssertionResult matches(const std::string& name, double value) {

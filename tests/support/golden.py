@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints golden_sums.h: results of PyTorch in f64, for the tests that include golden.h.
+"""Prints golden_sums.json: results of PyTorch in f64, for the tests that include golden.h.
 
-    python3 tests/support/golden.py > tests/support/golden_sums.h      (needs torch and transformers; made with 2.13.0)
+    python3 tests/support/golden.py > tests/data/golden_sums.json      (needs torch and transformers; made with 2.13.0)
 
 Llama and BERT are compared with Hugging Face's before their results are kept.
 
 Inputs are waves, sin(0.7 i + phase) over the flat row-major index, so that both sides can compute
-them. A tensor is stored as two weighted sums; any misplaced or wrong element changes them. The
+them. A tensor t is stored as the sums of t[i] sin(1.1 i + 0.3) and of t[i] cos(0.9 i); any misplaced or wrong element changes them. The
 layouts in C++ are [N,H,W,C] for images and [out,K,K,in] for kernels, so both are permuted on the
 way in and out.
 """
 import copy
+import json
 from collections import OrderedDict
 
 import torch
@@ -515,25 +516,8 @@ vit()
 llama()
 bert()
 tutorial()
-print("// SPDX-License-Identifier: Apache-2.0")
-print("// Made by golden.py with torch " + torch.__version__.split("+")[0] + "; not edited by hand.")
-print("""#pragma once
-
-#include <map>
-#include <string>
-
-namespace howmany::golden {
-
-// sum of t[i] sin(1.1 i + 0.3) and of t[i] cos(0.9 i)
-struct Sums {
-  double sine, cosine;
-};
-
-// clang-format off
-inline const std::map<std::string, Sums> kSums{""")
-for name, (a, b) in golden.items():
-    print(f'    {{"{name}", {{{a:.17g}, {b:.17g}}}}},')
-print("""};
-// clang-format on
-
-}  // namespace howmany::golden""")
+groups = {}
+for name, sums in golden.items():
+    layer, _, tensor = name.partition(".")
+    groups.setdefault(layer, {})[tensor] = sums
+print("{\n" + ",\n".join(f" {json.dumps(layer)}: {json.dumps(tensors)}" for layer, tensors in groups.items()) + "\n}")

@@ -30,7 +30,7 @@ void check_layer(const std::string& name, Layer& layer, const Tensor& x, double 
   }
   for (const Param* p : params)
     EXPECT_TRUE(matches(fmt::format("{}.d{}", name, slot++), p->grad)) << p->name;
-  EXPECT_TRUE(golden::kSums.find(fmt::format("{}.d{}", name, slot)) == golden::kSums.end());
+  EXPECT_FALSE(golden::sums().contains(fmt::format("{}.d{}", name, slot)));
 }
 
 const Shape kImage{2, 5, 4, 3};
