@@ -26,6 +26,9 @@ Graph graph_of(const ConvolutionProblem& problem);                      // not f
 
 // As FlashAttention: scores and probabilities [N,heads,T,T] are not stored, except for the scores'
 // gradients (see samples_at_once). Engines recognize the pattern by the order of the operations.
+// Why. PyTorch trains transformers in bf16 with such kernels. With products and softmax instead,
+// the
+//   step times and peak memory that howmany measures would not be those of a user's model.
 // Dtypes. All tensors are bf16, except for lse, which is f32.
 // Forward tensors, in order. q, k and v (parts of qkv); by value scale and, if causal, the masked
 //   score; lse, y.
