@@ -114,10 +114,10 @@ json describe(const Nvml& nvml, unsigned index) {
 
 // Counts the links to the other GPU, or to a switch that connects all GPUs.
 int nvlinks(const Nvml& nvml, Handle gpu, const std::string& other_bus) {
-  constexpr unsigned kMostLinks = 18;
+  constexpr unsigned kMaxLinks = 18;
   constexpr int kSwitch = 2;
   int links = 0;
-  for (unsigned link = 0; link < kMostLinks; ++link) {
+  for (unsigned link = 0; link < kMaxLinks; ++link) {
     int active = 0, remote = -1;
     if (!nvml.call("nvmlDeviceGetNvLinkState", gpu, link, &active) || active == 0) continue;
     nvml.call("nvmlDeviceGetNvLinkRemoteDeviceType", gpu, link, &remote);

@@ -223,8 +223,8 @@ void Ranks::run_over_processes(const Workload& work, const Body& body) {
     Comm* const comm = group_for(work);
     if (comm == nullptr) return;
     HM_ENSURE(comm->size() == work.ranks(),
-              "{} ranks came for {}, not {}: hosts with different numbers of ranks need all "
-              "--devices told",
+              "{} ranks came for {}, not {}: give --devices if the hosts have different numbers of "
+              "ranks",
               comm->size(), work.backend, work.ranks());
     const TrackScope track(comm->rank(), "rank");
     run_rank(work, *comm, device, body);

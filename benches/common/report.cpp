@@ -113,8 +113,8 @@ std::string value_of(int argc, char** argv, const std::string& flag) {
 // Reads --benchmark_out as Google Benchmark does, since the ranks' arguments must be equal.
 std::string out_of(int argc, char** argv) {
   const std::string flag = value_of(argc, argv, "--benchmark_out");
-  const char* const told = std::getenv("BENCHMARK_OUT");
-  return flag.empty() && told != nullptr ? told : flag;
+  const char* const path = std::getenv("BENCHMARK_OUT");
+  return flag.empty() && path != nullptr ? path : flag;
 }
 
 bool can_write(const std::string& path) { return std::ofstream(path, std::ios::app).good(); }

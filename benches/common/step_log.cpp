@@ -11,7 +11,7 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int64_t kMostRanks = 16'384;
+constexpr int64_t kMaxRanks = 16'384;
 
 std::vector<std::pair<double, double>> points_from(const JsonNode& node) {
   std::vector<std::pair<double, double>> points;
@@ -62,13 +62,13 @@ nlohmann::ordered_json steps_json(const std::vector<LoggedStep>& steps) {
 
 CostTable cost_table_from(const JsonNode& root) {
   CostTable table;
-  table.world = static_cast<int>(root.at("world").integer_between(2, kMostRanks));
+  table.world = static_cast<int>(root.at("world").integer_between(2, kMaxRanks));
   if (const auto groups = root.find("groups"))
     for (const JsonNode& group : groups->items())
       table.groups[group_from(group, table.world)] = points_of_kinds(group);
   table.groups[{table.world, 1}] = points_of_kinds(root);
   if (const auto node = root.find("devices_per_node"))
-    table.devices_per_node = static_cast<int>(node->integer_between(1, kMostRanks));
+    table.devices_per_node = static_cast<int>(node->integer_between(1, kMaxRanks));
   const auto cores = root.find("core_s");
   if (!cores) return table;
   const std::vector<JsonNode> pair = cores->items();

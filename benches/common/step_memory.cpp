@@ -15,8 +15,8 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int64_t kMostRows = 1 << 16;  // per device, of largest_batch()
-constexpr int kMostThreads = 256;
+constexpr int64_t kMaxRows = 1 << 16;  // per device, of largest_batch()
+constexpr int kMaxThreads = 256;
 
 int64_t in_use(const std::vector<Device>& devices, size_t i) {
   return meta_memory_use(devices[i].index).in_use;
@@ -97,8 +97,8 @@ StepMemory step_memory(const Workload& work) {
   if (on_cpus(work)) check_precision(work.precision, std::vector{Device{}}, work.kernels);
   const ModeTraits traits = mode_traits(work.mode);
   if (traits.over_ranks && traits.equal_ranks) return of_one_rank(work);
-  HM_REQUIRE(work.count() <= kMostThreads, "{} is estimated for at most {} devices", work.mode,
-             kMostThreads);
+  HM_REQUIRE(work.count() <= kMaxThreads, "{} is estimated for at most {} devices", work.mode,
+             kMaxThreads);
   if (traits.over_ranks) return of_all_ranks(work);
   return run_steps(work, nullptr, meta_devices(0, work.count()));
 }
@@ -110,7 +110,7 @@ int64_t largest_batch(Workload work, int64_t bytes) {
   };
   if (!fits(1)) return 0;
   int64_t good = 1, bad = 2;
-  while (bad <= kMostRows && fits(bad)) good = std::exchange(bad, 2 * bad);
+  while (bad <= kMaxRows && fits(bad)) good = std::exchange(bad, 2 * bad);
   while (good + 1 < bad) {
     const int64_t middle = good + (bad - good) / 2;
     (fits(middle) ? good : bad) = middle;

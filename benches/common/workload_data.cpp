@@ -45,21 +45,21 @@ OpenedData open_path(const Workload& work, const ModelSpec& model, bool tell) {
 
 void check_samples(const Workload& work, const ModelSpec& model, const OpenedData& opened) {
   const SampleSpec wanted = sample_spec(model), found = opened.dataset->spec();
-  const auto told = [](const Shape& shape, Dtype dtype) {
+  const auto described = [](const Shape& shape, Dtype dtype) {
     return fmt::format("{} {}", name_of(dtype), shape.str());
   };
   HM_REQUIRE(found.x == wanted.x && found.x_dtype == wanted.x_dtype,
              "--data is {}, samples of {}, but {} expects {}: save them in this shape, or change "
              "the options of the model",
-             opened.dataset->describe(), told(found.x, found.x_dtype), model.name,
-             told(wanted.x, wanted.x_dtype));
+             opened.dataset->describe(), described(found.x, found.x_dtype), model.name,
+             described(wanted.x, wanted.x_dtype));
   HM_REQUIRE(found.y.numel() > 0,
              "--data is {}, but {} learns from labels: save them in "
              "NAME.labels.npy next to NAME.npy, or in y.npy next to x.npy",
              opened.dataset->describe(), model.name);
   HM_REQUIRE(found.y == wanted.y && found.y_dtype == wanted.y_dtype,
              "--data is {} with labels of {}, but {} expects {}", opened.dataset->describe(),
-             told(found.y, found.y_dtype), model.name, told(wanted.y, wanted.y_dtype));
+             described(found.y, found.y_dtype), model.name, described(wanted.y, wanted.y_dtype));
   HM_REQUIRE(opened.classes <= model.classes, "{} has {} classes, {} has {} outputs", work.data,
              opened.classes, model.name, model.classes);
   HM_REQUIRE(opened.dataset->size() >= work.global_batch,

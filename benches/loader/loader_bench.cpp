@@ -171,17 +171,17 @@ void run_case(benchmark::State& state, const Case& c, const std::string& samples
 }
 
 std::map<std::string, std::string> context(const LoaderData& data) {
-  std::map<std::string, std::string> told = {
+  std::map<std::string, std::string> all = {
       {"loader_data", data.samples().describe()},
       {"loader_sample_bytes", std::to_string(data.sample_bytes())}};
-  if (!data.format().empty()) told[context::kLoaderFormat] = data.format();
-  if (!data.a_file_each()) return told;
-  told[context::kLoaderFiles] = std::to_string(data.listed());
-  told[context::kLoaderFilesUsed] = std::to_string(data.files().size());
-  told[context::kLoaderFilesBad] = std::to_string(data.bad().size());
+  if (!data.format().empty()) all[context::kLoaderFormat] = data.format();
+  if (!data.a_file_each()) return all;
+  all[context::kLoaderFiles] = std::to_string(data.listed());
+  all[context::kLoaderFilesUsed] = std::to_string(data.files().size());
+  all[context::kLoaderFilesBad] = std::to_string(data.bad().size());
   if (!data.bad().empty())
-    told[context::kLoaderFirstBad] = data.bad()[0].path + ": " + data.bad()[0].why;
-  return told;
+    all[context::kLoaderFirstBad] = data.bad()[0].path + ": " + data.bad()[0].why;
+  return all;
 }
 
 int run(int argc, char** argv) {

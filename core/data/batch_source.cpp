@@ -16,8 +16,8 @@
 namespace howmany {
 namespace {
 
-constexpr int kMostWorkers = 1024;
-constexpr int64_t kMostInFlight = 1024;   // batches of worker processes: what their pipes can hold
+constexpr int kMaxWorkers = 1024;
+constexpr int64_t kMaxInFlight = 1024;    // batches of worker processes: what their pipes can hold
 constexpr int64_t kLabelAlignment = 256;  // of y after x in a block, as kernels require
 
 Shape batch_shape(int64_t rows, const Shape& sample) {
@@ -68,14 +68,14 @@ void check_loader_options(const Dataset& dataset, const LoaderOptions& o) {
   HM_REQUIRE(o.global_batch >= 1, "[loader] global batch {}", o.global_batch);
   HM_REQUIRE(o.workers >= 0 && o.prefetch >= 1, "[loader] {} workers, prefetch {}", o.workers,
              o.prefetch);
-  HM_REQUIRE(o.workers <= kMostWorkers, "[loader] {} workers, at most {}", o.workers, kMostWorkers);
+  HM_REQUIRE(o.workers <= kMaxWorkers, "[loader] {} workers, at most {}", o.workers, kMaxWorkers);
   HM_REQUIRE(o.in_order || o.share.count == 1,
              "[loader] batches in any order are for one loader: {} ranks would differ",
              o.share.count);
   HM_REQUIRE(o.timeout_seconds >= 0, "[loader] timeout {} s", o.timeout_seconds);
-  HM_REQUIRE(o.as == WorkersAs::threads || int64_t{o.workers} * o.prefetch <= kMostInFlight,
+  HM_REQUIRE(o.as == WorkersAs::threads || int64_t{o.workers} * o.prefetch <= kMaxInFlight,
              "[loader] {} batches ahead for each of {} processes: more than {} in all", o.prefetch,
-             o.workers, kMostInFlight);
+             o.workers, kMaxInFlight);
   HM_REQUIRE(o.share.count >= 1 && o.share.index >= 0 && o.share.index < o.share.count,
              "[loader] share {} of {}", o.share.index, o.share.count);
   HM_REQUIRE(o.global_batch >= o.share.count,

@@ -160,7 +160,7 @@ struct Stream {
   }
 };
 
-using Moment = std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>>;
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>>;
 
 // Records whether earlier work is done, and its time.
 struct Event {
@@ -168,7 +168,7 @@ struct Event {
   const bool timed;
   const int device = current;
   std::function<bool()> done = [] { return true; };
-  std::shared_ptr<Moment> when;
+  std::shared_ptr<TimePoint> when;
   bool captured = false;
 };
 
@@ -342,7 +342,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (e.device != fake::of(stream).device) return fake::fail(cudaErrorInvalidResourceHandle);
   e.captured = fake::of(stream).capture != nullptr;
   if (e.captured) return cudaSuccess;
-  e.when = std::make_shared<fake::Moment>();
+  e.when = std::make_shared<fake::TimePoint>();
   fake::of(stream).ask([when = e.when, &own = fake::of(stream)] {
     return *when = std::chrono::steady_clock::now() + own.spent, true;
   });

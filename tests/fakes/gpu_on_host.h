@@ -36,8 +36,8 @@ struct OnFakeGpu {
   ~OnFakeGpu();
 };
 
-inline constexpr unsigned kBlock = 4;       // a power of two, as kernels require
-inline constexpr unsigned kMostBlocks = 3;  // kernels are correct for any grid
+inline constexpr unsigned kBlock = 4;      // a power of two, as kernels require
+inline constexpr unsigned kMaxBlocks = 3;  // kernels are correct for any grid
 
 }  // namespace howmany::testing_support
 
@@ -126,7 +126,7 @@ void run_block(const Body& body) {
 template <bool kMeets, typename Body>
 void run_kernel(cuda::Grid grid, cudaStream_t stream, const Body& body) {
   if (hm_fake_gpu_launched(stream) != cudaSuccess) return;
-  const unsigned blocks = std::min(grid.blocks, kMostBlocks);
+  const unsigned blocks = std::min(grid.blocks, kMaxBlocks);
   hm_fake_gpu_do(stream, [=] {
     const OnFakeGpu on;
     blockDim = {kBlock};

@@ -131,14 +131,14 @@ Labels numbered(const std::vector<std::string>& labels) {
 }
 
 Labels labels_from(const std::vector<std::string>& texts) {
-  constexpr int64_t kMostClasses = 1 << 24;
+  constexpr int64_t kMaxClasses = 1 << 24;
   Labels labels;
   bool whole = true;
   for (const std::string& text : texts) {
     const auto value = parsed<double>(text);
     if (!value || !std::isfinite(*value)) return numbered(texts);
     const auto id = parsed<int64_t>(text);
-    whole = whole && id && *id >= 0 && *id < kMostClasses;
+    whole = whole && id && *id >= 0 && *id < kMaxClasses;
     if (whole) labels.classes = std::max(labels.classes, *id + 1);
     labels.values.push_back(*value);
   }

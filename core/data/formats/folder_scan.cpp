@@ -28,9 +28,9 @@ bool named_as_image(const fs::path& path) {
 }
 
 // Lists the names, before any file is opened.
-class Listing {
+class FolderLister {
  public:
-  Listing(FolderScan& scan, const FileProgress& progress) : scan_(scan), progress_(progress) {}
+  FolderLister(FolderScan& scan, const FileProgress& progress) : scan_(scan), progress_(progress) {}
 
   void list_root() {
     std::error_code error;
@@ -144,7 +144,7 @@ std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels
   const auto work = [&](const FileProgress& tell) {
     image::FileCheck check_file(max_pixels);
     std::string path;
-    size_t told = 0;
+    size_t reported = 0;
     for (size_t i = next++; i < reasons.size(); i = next++) {
       scan.path_of(scan.items[i], path);
       try {
@@ -152,8 +152,8 @@ std::vector<std::string> check_images(const FolderScan& scan, int64_t max_pixels
       } catch (const std::exception& e) {
         reasons[i] = e.what();
       }
-      if (!tell || i / kTellEvery == told) continue;
-      told = i / kTellEvery;
+      if (!tell || i / kTellEvery == reported) continue;
+      reported = i / kTellEvery;
       tell("checked", static_cast<int64_t>(i));
     }
   };
@@ -180,7 +180,7 @@ void FolderScan::path_of(const Item& item, std::string& path) const {
 FolderScan scan_folder(const std::string& root, int64_t max_pixels, int64_t most,
                        const FileProgress& progress) {
   FolderScan scan{.root = root, .classes = {}, .ignored = {}, .items = {}, .bad = {}};
-  Listing(scan, progress).list_root();
+  FolderLister(scan, progress).list_root();
   scan.listed = static_cast<int64_t>(scan.items.size());
   thin_out(scan.items, most);
   std::vector<std::string> reasons = check_images(scan, max_pixels, progress);

@@ -12,7 +12,7 @@ namespace howmany {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMostExtents = 6;
+constexpr size_t kMaxExtents = 6;
 
 constexpr std::string_view kFloat16 = "f2";
 
@@ -132,8 +132,8 @@ int64_t little_endian(std::string_view bytes) {
 }
 
 Shape shape_from(const std::vector<int64_t>& extents) {
-  HM_ENSURE(extents.size() <= kMostExtents, "{} extents, at most {} can be read", extents.size(),
-            kMostExtents);
+  HM_ENSURE(extents.size() <= kMaxExtents, "{} extents, at most {} can be read", extents.size(),
+            kMaxExtents);
   try {
     Shape shape(extents);
     shape.numel();
@@ -153,8 +153,8 @@ NpyHeader parse_npy(std::string_view start) {
   const size_t begin = version == 1 ? 10 : 12;
   const int64_t length = little_endian(start.substr(8, begin - 8));
   const int64_t offset = static_cast<int64_t>(begin) + length;
-  HM_ENSURE(offset <= kMostNpyHeader, "a header of {} bytes, at most {} can be read", length,
-            kMostNpyHeader);
+  HM_ENSURE(offset <= kMaxNpyHeader, "a header of {} bytes, at most {} can be read", length,
+            kMaxNpyHeader);
   HM_ENSURE(offset <= static_cast<int64_t>(start.size()), "cut short in its header");
   const Dictionary read = read_dictionary(start.substr(begin, static_cast<size_t>(length)));
   HM_ENSURE(!*read.fortran || read.shape->size() < 2,

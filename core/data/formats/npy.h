@@ -19,10 +19,10 @@ struct NpyHeader {
   int64_t element_bytes() const { return is_float16 ? 2 : static_cast<int64_t>(size_of(dtype)); }
 };
 
-// `start` is the beginning of the file, up to kMostNpyHeader bytes. Throws Error with only the
+// `start` is the beginning of the file, up to kMaxNpyHeader bytes. Throws Error with only the
 // reason if the file is not .npy, truncated, big-endian or in Fortran order, or if its type or rank
 // is not supported.
-inline constexpr int64_t kMostNpyHeader = 1 << 16;
+inline constexpr int64_t kMaxNpyHeader = 1 << 16;
 NpyHeader parse_npy(std::string_view start);
 
 }  // namespace howmany

@@ -58,7 +58,7 @@ class Array {
     }
   }
   static NpyHeader header_of(const MappedFile& file) {
-    const auto start = file.bytes(0, std::min(file.size(), kMostNpyHeader));
+    const auto start = file.bytes(0, std::min(file.size(), kMaxNpyHeader));
     try {
       return parse_npy({reinterpret_cast<const char*>(start.data()), start.size()});
     } catch (const Error& e) {

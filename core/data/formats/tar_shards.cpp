@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> kCompressed = {".gz", ".bz2", ".xz", ".zst"};
-constexpr int64_t kMostLabelBytes = 32;
-constexpr int64_t kMostClasses = 1 << 24;
+constexpr int64_t kMaxLabelBytes = 32;
+constexpr int64_t kMaxClasses = 1 << 24;
 
 struct Packed {
   size_t shard;
@@ -42,7 +42,7 @@ NameParts parts_of(std::string_view name) {
 
 int64_t class_in(const std::string& shard, const TarMember& member) {
   std::vector<uint8_t> bytes;
-  HM_ENSURE(member.size <= kMostLabelBytes, "{}: {} has {} bytes, a class number is shorter", shard,
+  HM_ENSURE(member.size <= kMaxLabelBytes, "{}: {} has {} bytes, a class number is shorter", shard,
             member.name, member.size);
   image::read_part(shard, member.offset, member.size, bytes);
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -50,16 +50,16 @@ int64_t class_in(const std::string& shard, const TarMember& member) {
     text.remove_suffix(1);
   int64_t label = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), label);
-  HM_ENSURE(error == std::errc{} && end == text.data() + text.size() && label >= 0 &&
-                label < kMostClasses,
-            "{}: {} is '{}', expected a class number", shard, member.name, text);
+  HM_ENSURE(
+      error == std::errc{} && end == text.data() + text.size() && label >= 0 && label < kMaxClasses,
+      "{}: {} is '{}', expected a class number", shard, member.name, text);
   return label;
 }
 
 // Groups members into samples. The members of one sample must be adjacent.
-class Grouping {
+class ShardGrouper {
  public:
-  Grouping(const std::vector<std::string>& shards, std::vector<Packed>& samples)
+  ShardGrouper(const std::vector<std::string>& shards, std::vector<Packed>& samples)
       : shards_(shards), samples_(samples) {}
 
   void add_shard(size_t shard) {
@@ -164,7 +164,7 @@ std::optional<OpenedData> formats::tar_shards(const std::string& path, const Dat
   if (opened.files.empty()) return {};
   check_image_options(options.images);
   std::vector<Packed> samples;
-  Grouping grouping(opened.files, samples);
+  ShardGrouper grouping(opened.files, samples);
   for (size_t shard = 0; shard < opened.files.size(); ++shard) grouping.add_shard(shard);
   HM_ENSURE(!samples.empty(), "[tar_shards] {}: no KEY.jpg, KEY.jpeg, KEY.png or KEY.webp in it",
             path);

@@ -30,11 +30,11 @@ bool can(const Attention& s, std::initializer_list<const Tensor*> tensors) {
 // NVIDIA's cudnn-frontend (node/sdpa_support_surface.h). Then our own products are used.
 bool is_sound(const Attention& s, bool backward) {
   constexpr size_t kFirst = 9'10'02, kAnyLength = 9'15'01;
-  constexpr int64_t kTile = 128, kMostBackward = 256;
+  constexpr int64_t kTile = 128, kMaxBackward = 256;
   const size_t version = dnn::library().cudnnGetVersion();
   if (version < kFirst) return false;
   const bool whole = s.times % kTile == 0 || version >= kAnyLength;
-  return !backward || (whole && s.times > 1 && s.size <= kMostBackward);
+  return !backward || (whole && s.times > 1 && s.size <= kMaxBackward);
 }
 
 // `kind` must differ from the passes of convolutions.

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kTried = 10;  // as PyTorch's benchmark mode
 constexpr int kRuns = 3;       // timed runs, after a warm-up
-constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+constexpr int64_t kMaxWorkspace = int64_t{1} << 30;
 
 }  // namespace
 
@@ -71,7 +71,7 @@ std::optional<Engine> made_ready(Descriptor configuration) {
   plan.refer(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   if (!plan.try_finish()) return std::nullopt;
   const auto bytes = plan.get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 1);
-  if (bytes.at(0) > kMostWorkspace) return std::nullopt;
+  if (bytes.at(0) > kMaxWorkspace) return std::nullopt;
   return Engine{std::move(configuration), std::move(plan), bytes[0]};
 }
 
@@ -158,10 +158,10 @@ class PerDevice {
   std::map<std::vector<int64_t>, std::unique_ptr<Plan>> plans_;
 };
 
-constexpr int kMostDevices = 64;
+constexpr int kMaxDevices = 64;
 
 PerDevice& of_device(int device) {
-  static auto* const all = new std::array<PerDevice, kMostDevices>;
+  static auto* const all = new std::array<PerDevice, kMaxDevices>;
   return all->at(static_cast<size_t>(device));
 }
 
@@ -319,7 +319,7 @@ void add_fallback(const std::string& what, const std::string& why) {
 }
 
 void use_tuning() {
-  for (int device = 0; device < kMostDevices; ++device) of_device(device).use_tuning(device);
+  for (int device = 0; device < kMaxDevices; ++device) of_device(device).use_tuning(device);
 }
 
 bool serves(int device) {

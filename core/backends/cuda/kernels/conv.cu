@@ -24,7 +24,7 @@ using cuda::Divisor;
 using cuda::each;
 using cuda::OnDevice;
 
-constexpr int64_t kMostColumns = int64_t{64} << 20;  // elements: 256 MiB of f32
+constexpr int64_t kMaxColumns = int64_t{64} << 20;  // elements: 256 MiB of f32
 
 struct Conv : cuda::Convolution {
   Conv(const Tensor& x, const Tensor& w, const Shape& y, Window at)
@@ -38,7 +38,7 @@ struct Conv : cuda::Convolution {
   }
   bool plain() const { return window.size == 1 && window.stride == 1 && window.padding == 0; }
   int64_t images_at_once() const {
-    return std::clamp<int64_t>(kMostColumns / std::max<int64_t>(pixels() * depth(), 1), 1, images);
+    return std::clamp<int64_t>(kMaxColumns / std::max<int64_t>(pixels() * depth(), 1), 1, images);
   }
 };
 

@@ -9,24 +9,24 @@
 
 namespace howmany::cuda {
 
-constexpr unsigned kMostThreads = 256;
+constexpr unsigned kMaxThreads = 256;
 constexpr unsigned kWarp = 32;
-constexpr int64_t kMostBlocks = 8192;  // enough for any GPU; kernels loop over the rest
+constexpr int64_t kMaxBlocks = 8192;  // enough for any GPU; kernels loop over the rest
 
 struct Grid {
   unsigned blocks = 1, threads = 1;
 };
 
 constexpr Grid grid_for_elements(int64_t n) {
-  const int64_t blocks = (n + kMostThreads - 1) / kMostThreads;
-  return {static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kMostBlocks)), kMostThreads};
+  const int64_t blocks = (n + kMaxThreads - 1) / kMaxThreads;
+  return {static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kMaxBlocks)), kMaxThreads};
 }
 
 // One block per row, no wider than the row needs.
 constexpr Grid grid_for_rows(int64_t rows, int64_t width) {
-  const auto wanted = static_cast<unsigned>(std::clamp<int64_t>(width, kWarp, kMostThreads));
-  return {static_cast<unsigned>(std::clamp<int64_t>(rows, 1, kMostBlocks)),
-          std::min(std::bit_ceil(wanted), kMostThreads)};
+  const auto wanted = static_cast<unsigned>(std::clamp<int64_t>(width, kWarp, kMaxThreads));
+  return {static_cast<unsigned>(std::clamp<int64_t>(rows, 1, kMaxBlocks)),
+          std::min(std::bit_ceil(wanted), kMaxThreads)};
 }
 
 // Columns of [rows, columns], or packs of them, are summed in `chunks` chunks of `chunk` rows. That
@@ -36,9 +36,9 @@ struct ColumnPlan {
 };
 
 constexpr ColumnPlan plan_columns(int64_t rows, int64_t columns) {
-  constexpr int64_t kThreads = 1 << 16, kMostChunks = 8192, kLeastRows = 16;
+  constexpr int64_t kThreads = 1 << 16, kMaxChunks = 8192, kMinRows = 16;
   if (rows <= 1 || columns == 0) return {rows, 1};
-  const int64_t most = std::clamp<int64_t>(rows / kLeastRows, 1, kMostChunks);
+  const int64_t most = std::clamp<int64_t>(rows / kMinRows, 1, kMaxChunks);
   const int64_t wanted = std::clamp<int64_t>(kThreads / columns, 1, most);
   const int64_t chunk = (rows + wanted - 1) / wanted;
   return {chunk, (rows + chunk - 1) / chunk};

@@ -53,7 +53,7 @@ struct Pair {
 
 // Returns the block's total to all its threads. Every thread of the block must call it.
 __device__ inline Pair block_sum(Pair mine) {
-  __shared__ Pair cells[kMostThreads];
+  __shared__ Pair cells[kMaxThreads];
   cells[threadIdx.x] = mine;
   __syncthreads();
   for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
@@ -69,7 +69,7 @@ __device__ inline Pair block_sum(Pair mine) {
 }
 
 __device__ inline float block_max(float mine) {
-  __shared__ float cells[kMostThreads];
+  __shared__ float cells[kMaxThreads];
   cells[threadIdx.x] = mine;
   __syncthreads();
   for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {

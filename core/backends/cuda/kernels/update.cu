@@ -18,10 +18,10 @@ namespace {
 
 using cuda::OnDevice;
 
-// A block processes one chunk at a time. kMost parameters and the rule's scalars fit into the 4 KB
+// A block processes one chunk at a time. kMax parameters and the rule's scalars fit into the 4 KB
 // of arguments that every GPU and driver supports.
 constexpr int64_t kChunk = 4096;
-constexpr int kMost = 62;
+constexpr int kMax = 62;
 
 struct Entry {
   float* value;
@@ -49,7 +49,7 @@ struct Table {
     return entries[low];
   }
 
-  Entry entries[kMost];
+  Entry entries[kMax];
   int count = 0;
   int32_t chunks = 0;
 };
@@ -74,14 +74,14 @@ void update_all(std::span<Param> params, EntryOf entry_of, Rule rule) {
   Table table;
   const auto launch = [&] {
     if (table.chunks > 0)
-      HM_LAUNCH(each_chunk_kernel, cuda::grid_for_rows(table.chunks, cuda::kMostThreads),
+      HM_LAUNCH(each_chunk_kernel, cuda::grid_for_rows(table.chunks, cuda::kMaxThreads),
                 on.stream(), table, rule);
     cuda::check(cudaGetLastError(), "update");
     table = {};
   };
   for (Param& p : params) {
     if (p.value.numel() == 0) continue;
-    if (table.count == kMost) launch();
+    if (table.count == kMax) launch();
     Entry e = entry_of(p);
     e.value = p.value.template mutable_data<float>();
     e.half = cuda::kept_half_of(p.value);

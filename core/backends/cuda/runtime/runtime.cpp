@@ -15,7 +15,7 @@ namespace howmany {
 namespace cuda {
 namespace {
 
-constexpr int kMostGpus = 64;
+constexpr int kMaxGpus = 64;
 
 struct Gpu {
   std::once_flag once;
@@ -23,7 +23,7 @@ struct Gpu {
   cudaStream_t stream = nullptr;
   cudaMemPool_t pool = nullptr;
   std::mutex peers;
-  std::bitset<kMostGpus> asked, opened_to;  // guarded by `peers`
+  std::bitset<kMaxGpus> tried, opened_to;  // guarded by `peers`
 };
 
 // Gives a peer GPU access to the pool, so that copies between them are direct. Returns false if it
@@ -51,13 +51,13 @@ void make(Gpu& gpu, int index) {
 }
 
 void require_gpu(int index) {
-  const int count = std::min(gpu::count(), kMostGpus);
+  const int count = std::min(gpu::count(), kMaxGpus);
   HM_REQUIRE(count > 0, "[cuda] no device cuda:{}: {}", index, gpu::unavailable());
   HM_REQUIRE(index >= 0 && index < count, "[cuda] no device cuda:{}: there are {}", index, count);
 }
 
 Gpu& gpu_at(int index) {
-  static auto* const gpus = new std::array<Gpu, kMostGpus>;  // leaked: see stream_of()
+  static auto* const gpus = new std::array<Gpu, kMaxGpus>;  // leaked: see stream_of()
   return (*gpus)[static_cast<size_t>(index)];
 }
 
@@ -154,8 +154,8 @@ bool pool_opened_to(int index, int peer) {
   Gpu& gpu = made(index);
   const auto bit = static_cast<size_t>(peer);
   const std::lock_guard lock(gpu.peers);
-  if (!gpu.asked.test(bit)) {
-    gpu.asked.set(bit);
+  if (!gpu.tried.test(bit)) {
+    gpu.tried.set(bit);
     gpu.opened_to.set(bit, open_to(gpu, index, peer));
   }
   return gpu.opened_to.test(bit);
@@ -189,7 +189,7 @@ OnDevice::OnDevice(const Tensor& t) : OnDevice(gpu_index(t)) {}
 }  // namespace cuda
 
 void gpu::synchronize_used() {
-  for (int i = 0; i < std::min(count(), cuda::kMostGpus); ++i)
+  for (int i = 0; i < std::min(count(), cuda::kMaxGpus); ++i)
     if (cuda::gpu_at(i).used) synchronize(i);
 }
 

@@ -12,7 +12,7 @@
 
 namespace howmany::cuda {
 
-constexpr size_t kMostStaged = size_t{64} << 20;  // larger copies are not staged, and block
+constexpr size_t kMaxStaged = size_t{64} << 20;  // larger copies are not staged, and block
 
 // Returns the block size for `bytes`: a power of two, at least 4 KiB.
 size_t staged_size(size_t bytes);
