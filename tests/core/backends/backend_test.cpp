@@ -178,7 +178,7 @@ class ShorterInputs : public testing::TestWithParam<Shortened> {
   size_t stored_ = 0;  // results in bf16
 };
 
-TEST_P(ShorterInputs, GiveTheReferencesResults) {
+TEST_P(ShorterInputs, AgreeWithTheReference) {
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
   Draw draw(seed);
@@ -271,7 +271,7 @@ TEST_P(ABackend, ServesThreadsThatShareWeights) {
   }
 }
 
-TEST_P(ABackend, UpdatesManyParametersAsItDoesEachAlone) {
+TEST_P(ABackend, UpdatesManyParametersAtOnce) {
   using testing_support::adam_params;
   Draw draw(fresh_seed());
   Tensors all, each;
@@ -289,7 +289,7 @@ TEST_P(ABackend, UpdatesManyParametersAsItDoesEachAlone) {
   backend().sgd({}, {.lr = 1});
 }
 
-TEST(Backend, IsFoundByNameOrTheNearestIsSuggested) {
+TEST(Backend, IsFoundByName) {
   EXPECT_EQ(backend_named("reference").name(), "reference");
   try {
     backend_named("referense");
@@ -307,7 +307,7 @@ std::string_view fastest_on(DeviceType device) {
   return last;
 }
 
-TEST(Backend, ScopeChoosesForThisThreadAndEnds) {
+TEST(Backend, ScopeAppliesToItsThread) {
   const Tensor x = Tensor::zeros({1}), precise = Tensor::zeros({1}, Dtype::f64);
   const std::string_view otherwise = backend_for(x).name();
   EXPECT_EQ(otherwise, fastest_on(DeviceType::cpu));
@@ -366,7 +366,7 @@ TEST(Backend, StoresBf16OnGpusAlone) {
   EXPECT_THROW(backend_for(x), std::invalid_argument);
 }
 
-TEST(Backend, SaysWhatItDoesNotSupport) {
+TEST(Backend, NamesUnsupportedOperations) {
   class Bare : public Backend {
     std::string_view name() const override { return "bare"; }
     DeviceType device_type() const override { return DeviceType::cpu; }

@@ -92,7 +92,7 @@ Tensors linear(const char* backend, const Tensor& x, const Tensor& w, const Tens
 }
 
 // With inputs rounded beforehand, only the order of f32 sums differs.
-TEST_F(OneDnn, Bf16RoundsTheInputsOfProductsAndNothingElse) {
+TEST_F(OneDnn, Bf16RoundsOnlyInputsOfProducts) {
   if (!backend_named("onednn").computes_in(Precision::bf16)) GTEST_SKIP() << "no AVX512-BF16";
   const uint64_t seed = fresh_seed();
   SCOPED_TRACE(fmt::format("HOWMANY_TEST_SEED={}", seed));
@@ -128,7 +128,7 @@ TEST_F(OneDnn, Bf16RoundsTheInputsOfProductsAndNothingElse) {
   }
 }
 
-TEST_F(OneDnn, Bf16CopiesOfWeightsAreMadeAgainIfTheyChange) {
+TEST_F(OneDnn, Bf16CopiesFollowTheirWeights) {
   if (!backend_named("onednn").computes_in(Precision::bf16)) GTEST_SKIP() << "no AVX512-BF16";
   const PrecisionScope precision(Precision::bf16);
   const BackendScope scope(backend_named("onednn"));
@@ -142,7 +142,7 @@ TEST_F(OneDnn, Bf16CopiesOfWeightsAreMadeAgainIfTheyChange) {
 }
 
 // Uses teams, because the scratch memory of their members is adjacent.
-TEST_F(OneDnn, StridedConvolutionsOfFewChannelsKeepToTheirOwnMemory) {
+TEST_F(OneDnn, StridedConvolutionsStayInBounds) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer does not see how libgomp's teams synchronise";
 #endif

@@ -48,7 +48,7 @@ Row<X, Y> row(const Dataset& data, int64_t index) {
   return r;
 }
 
-TEST(OpenData, WhatIsNotThereOrNotKnownIsRefused) {
+TEST(OpenData, RefusesUnknownPaths) {
   const TempFolder folder;
   EXPECT_THAT(refusal(folder / "none"), HasSubstr("does not exist"));
   const std::string why = refusal(folder.write("notes.txt", "hello"));
@@ -87,7 +87,7 @@ TEST(RawTensors, RowsAreSamples) {
   }
 }
 
-TEST(RawTensors, EveryTypeAndFormatOfNumPyThatIsKnown) {
+TEST(RawTensors, ReadEveryKnownTypeOfNumPy) {
   const TempFolder folder;
   const std::vector<std::pair<std::string, Dtype>> types = {{"<f4", Dtype::f32},
                                                             {"<f8", Dtype::f64},
@@ -196,7 +196,7 @@ TEST(Tokens, LabelsAreTheTokensAfter) {
   }
 }
 
-TEST(Tokens, WhatCannotBeSequencesIsRefused) {
+TEST(Tokens, RefuseFilesThatAreNoTokens) {
   const TempFolder folder;
   EXPECT_THAT(refusal(folder.write("a.u32", "123456")), HasSubstr("no whole number"));
   EXPECT_THAT(refusal(folder.write("a.bin", ids_file<uint16_t>({1, 2, 3})), {.sequence = 3}),
@@ -356,7 +356,7 @@ TEST(TarShards, BadArchivesAreNamedWithTheReason) {
   }
 }
 
-TEST(TarShards, CompressedOnesAreRefusedWithTheReasonAloneAndAmongOthers) {
+TEST(TarShards, RefuseCompressedArchives) {
   for (const char* name : {"b.tar.gz", "b.tgz", "b.tar.zst", "b.tar.xz", "b.tar.bz2"}) {
     const TempFolder folder;
     folder.write("a.tar", sample_members("a", "1", 100) + tar_end());

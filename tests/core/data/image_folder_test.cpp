@@ -102,15 +102,6 @@ TEST(ImageFolder, LabelsFollowTheSortedClassNames) {
   EXPECT_THAT(seen, ElementsAre(P{0, 5}, P{1, 10}, P{1, 20}, P{2, 30}));
 }
 
-TEST(ImageFolder, EvaluationKeepsTheCentralPixels) {
-  const TempFolder root;
-  root.write("a/0.png", png_file(256, 256));
-  root.write("a/1.jpg", jpeg_file(256, 256));
-  const ImageFolder folder = image_folder(root.path(), kPlain);
-  expect_centre(get(*folder.dataset, 0).x, slope, 1e-6);
-  expect_centre(get(*folder.dataset, 1).x, slope, 4 / 255.0);
-}
-
 TEST(ImageFolder, NormalisesWithImageNetStatistics) {
   const TempFolder root;
   root.write("a/0.png", png_file(256, 256, [](int, int) { return Rgb{255, 128, 0}; }));
@@ -192,7 +183,7 @@ TEST(ImageFolder, ExifOrientationIsNotApplied) {
   expect_centre(get(*image_folder(root.path(), kPlain).dataset, 0).x, slope, 4 / 255.0);
 }
 
-TEST(ImageFolder, ContentDecidesTheFormatNotTheName) {
+TEST(ImageFolder, DetectsTheFormatByContent) {
   const TempFolder root;
   root.write("a/0.jpg", png_file(256, 256));
   root.write("a/1.png", jpeg_file(256, 256));
@@ -202,7 +193,7 @@ TEST(ImageFolder, ContentDecidesTheFormatNotTheName) {
 }
 
 // On a linear ramp the filter returns the ramp, so a sample shows its crop window.
-TEST(ImageFolder, TrainingSampleIsTheDrawnWindow) {
+TEST(ImageFolder, ATrainingSampleIsTheDrawnWindow) {
   const auto ramp = [](int x, int y) {
     return Rgb{static_cast<uint8_t>(x / 2), static_cast<uint8_t>(y / 2), 0};
   };
@@ -228,7 +219,7 @@ TEST(ImageFolder, TrainingSampleIsTheDrawnWindow) {
   EXPECT_LT(flipped, 35);
 }
 
-TEST(ImageFolder, SampleIsAFunctionOfKeyAndIndexAlone) {
+TEST(ImageFolder, ASampleDependsOnKeyAndIndexOnly) {
   const TempFolder root;
   for (int i = 0; i < 4; ++i)
     root.write("a/" + std::to_string(i) + ".jpg", jpeg_file(300, 200 + 40 * i));
@@ -253,7 +244,7 @@ TEST(ImageFolder, TinyAndNarrowImagesAreUsable) {
   }
 }
 
-TEST(ImageFolderBad, EachIsNamedWithItsReason) {
+TEST(ImageFolderBad, AreNamedWithTheirReasons) {
   const std::string jpeg = jpeg_file(300, 200), png = png_file(300, 200);
   std::string huge = png;
   huge.replace(16, 4, std::string("\x00\x10\x01\x2c", 4));  // the width in IHDR
@@ -397,7 +388,7 @@ TEST(ImageFolderBad, DamagedDataIsFoundInDecoding) {
   EXPECT_EQ(reasons(skip.dataset->replaced()).size(), 2u);
 }
 
-TEST(ImageFolderBad, WorkersReplaceAsOneThreadDoes) {
+TEST(ImageFolderBad, AreReplacedByWorkersToo) {
   const TempFolder root;
   for (int i = 0; i < 12; ++i) {
     const std::string file = jpeg_file(90 + i, 80, noise, {.subsampling = 1 + i % 2});
@@ -423,14 +414,14 @@ TEST(ImageFolderBad, WorkersReplaceAsOneThreadDoes) {
   EXPECT_EQ(reasons(folder.dataset->replaced()), replaced);
 }
 
-TEST(ImageFolderBad, NothingDecodableIsAnErrorNotALoop) {
+TEST(ImageFolderBad, ThrowsIfNothingCanBeDecoded) {
   const TempFolder root;
   root.write("a/0.jpg", damaged(jpeg_file(200, 200)));
   const ImageFolder folder = skipping(root);
   EXPECT_THAT(message([&] { get(*folder.dataset, 0); }), HasSubstr("none of 1 images"));
 }
 
-TEST(ImageFolder, OfManyFilesTheProgressIsTold) {
+TEST(ImageFolder, ReportsScanProgress) {
   const TempFolder folder;
   const std::string first = folder.write("a/00000.jpg", jpeg_file(8, 8));
   for (int i = 1; i < 5000; ++i)
@@ -446,7 +437,7 @@ TEST(ImageFolder, OfManyFilesTheProgressIsTold) {
   EXPECT_EQ(opened.dataset->name_of(4999), folder / "a/04999.jpg");
 }
 
-TEST(ImageFolderBad, RootsThatAreNoDatasets) {
+TEST(ImageFolderBad, RefusesRootsThatAreNoDatasets) {
   const TempFolder root;
   EXPECT_THAT(message([&] { image_folder(root / "missing", kPlain); }),
               HasSubstr("does not exist"));

@@ -68,14 +68,6 @@ std::vector<Seen> read_epoch(Loader& loader, int64_t epoch) {
 class Workers : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Count, Workers, ::testing::Values(0, 1, 2, 4));
 
-TEST_P(Workers, SameBatchesWhateverTheWorkerCount) {
-  const Numbers data(103);
-  Loader reference(data, {.global_batch = 8, .workers = 0, .seed = 3});
-  Loader loader(data, {.global_batch = 8, .workers = GetParam(), .seed = 3});
-  for (int64_t epoch : {0, 1, 5})
-    EXPECT_EQ(read_epoch(loader, epoch), read_epoch(reference, epoch));
-}
-
 TEST_P(Workers, SharesTogetherAreTheGlobalBatch) {
   const Numbers data(103);
   Loader whole(data, {.global_batch = 8, .workers = GetParam(), .seed = 3});
@@ -139,49 +131,6 @@ TEST(Loader, LastBatchIsDroppedOnAllRanksAlike) {
   EXPECT_EQ(batches(true, {0, 1}), 2);
   for (int index = 0; index < 2; ++index) EXPECT_EQ(batches(false, {index, 2}), 3);
   for (int index = 0; index < 3; ++index) EXPECT_EQ(batches(false, {index, 3}), 2);
-}
-
-TEST_P(Workers, AWorkersExceptionSurfacesAtItsBatch) {
-  Numbers data(20);
-  data.on_get = [](int64_t index) {
-    if (index == 9) throw Error("sample 9 is broken");
-  };
-  Loader loader(data, {.global_batch = 4, .workers = GetParam(), .shuffle = false});
-  for (int64_t epoch = 0; epoch < 2; ++epoch) {
-    loader.start_epoch(epoch);
-    EXPECT_EQ(loader.next()->y.data<int64_t>()[0], 0);
-    EXPECT_EQ(loader.next()->y.data<int64_t>()[0], -4);
-    try {
-      loader.next();
-      ADD_FAILURE() << "no exception";
-    } catch (const Error& e) {
-      EXPECT_THAT(e.what(), HasSubstr("sample 9"));
-    }
-    EXPECT_EQ(loader.next()->y.data<int64_t>()[0], -12);
-    EXPECT_EQ(loader.next()->y.data<int64_t>()[0], -16);
-    EXPECT_FALSE(loader.next());
-    EXPECT_FALSE(loader.next());
-  }
-}
-
-TEST_P(Workers, AnAbandonedEpochLeavesNothingBehind) {
-  const Numbers data(1000);
-  Loader reference(data, {.global_batch = 4});
-  Loader loader(data, {.global_batch = 4, .workers = GetParam()});
-  for (int64_t epoch = 0; epoch < 30; ++epoch) {
-    loader.start_epoch(epoch);
-    for (int64_t i = 0; i < epoch % 4; ++i) loader.next();
-  }
-  EXPECT_EQ(read_epoch(loader, 7), read_epoch(reference, 7));
-}
-
-TEST_P(Workers, DestroyedMidEpoch) {
-  const Numbers data(1000);
-  for (int round = 0; round < 20; ++round) {
-    Loader loader(data, {.global_batch = 4, .workers = GetParam()});
-    if (round % 3 > 0) loader.start_epoch(0);
-    if (round % 3 > 1) loader.next();
-  }
 }
 
 TEST(Loader, ReadsAheadNoFurtherThanTheWindow) {

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Kind, As, ::testing::Values(WorkersAs::threads, Workers
                            return kind.param == WorkersAs::threads ? "Threads" : "Processes";
                          });
 
-TEST_P(As, SameBatchesWhateverTheWorkersAre) {
+TEST_P(As, BatchesDoNotDependOnWorkers) {
   const NumberedRows data(103);
   Loader reference(data, {.global_batch = 8, .workers = 0, .seed = 3});
   for (const int workers : {1, 2, 5}) {
@@ -120,17 +120,7 @@ TEST_P(As, SameBatchesWhateverTheWorkersAre) {
   }
 }
 
-TEST_P(As, AShareIsTheSame) {
-  const NumberedRows data(50);
-  const LoaderOptions part{.global_batch = 7, .workers = 0, .share = {1, 3}};
-  LoaderOptions with = part;
-  with.workers = 2;
-  with.as = GetParam();
-  Loader reference(data, part), loader(data, with);
-  EXPECT_EQ(batches_of_epoch(loader, 4), batches_of_epoch(reference, 4));
-}
-
-TEST_P(As, AnAbandonedEpochDoesNotShowInTheNext) {
+TEST_P(As, AnAbandonedEpochLeavesNothing) {
   const NumberedRows data(400);
   Loader reference(data, {.global_batch = 4, .workers = 0});
   Loader loader(data, {.global_batch = 4, .workers = 3, .as = GetParam()});
@@ -141,7 +131,7 @@ TEST_P(As, AnAbandonedEpochDoesNotShowInTheNext) {
   EXPECT_EQ(batches_of_epoch(loader, 7), batches_of_epoch(reference, 7));
 }
 
-TEST_P(As, AFailingSampleIsNamedAndTheNextBatchComes) {
+TEST_P(As, ContinuesAfterAFailedSample) {
   NumberedRows data(16);
   data.on_get = [](int64_t index) {
     if (index == 5) throw Error("cut short");
@@ -155,7 +145,7 @@ TEST_P(As, AFailingSampleIsNamedAndTheNextBatchComes) {
   EXPECT_FALSE(loader.next());
 }
 
-TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
+TEST_P(As, InAnyOrderTheBatchesAreEqual) {
   const NumberedRows data(103);
   Loader reference(data, {.global_batch = 8, .workers = 0, .seed = 3});
   const std::vector<SeenBatch> expected = batches_of_epoch(reference, 5);
@@ -176,7 +166,7 @@ TEST_P(As, InAnyOrderTheBatchesAreTheSame) {
 
 // Batch 0 blocks in its worker until a file exists. The test creates it after it has taken all
 // others.
-TEST_P(As, InAnyOrderASlowBatchHoldsUpNoOther) {
+TEST_P(As, InAnyOrderASlowBatchDelaysNoOther) {
   const testing_support::TempFolder folder;
   NumberedRows data(32);
   data.on_get = [&](int64_t index) {
@@ -201,7 +191,7 @@ TEST_P(As, AnyOrderIsForOneLoader) {
 }
 
 // Every worker appends a line "index count seed" to a file.
-TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
+TEST_P(As, WorkerInitRunsBeforeTheFirstSample) {
   const testing_support::TempFolder folder;
   const NumberedRows data(64);
   const auto told = [&](uint64_t seed, const std::string& name) {
@@ -233,7 +223,7 @@ TEST_P(As, EachWorkerIsToldItsSeedBeforeItsFirstSample) {
   EXPECT_NE(told(8, "c"), lines);
 }
 
-TEST_P(As, AWorkerThatCannotStartIsNamedWithTheReason) {
+TEST_P(As, ReportsAWorkerThatCannotStart) {
   const NumberedRows data(64);
   LoaderOptions with = options();
   with.worker_init = [](const WorkerInfo& info) {
@@ -251,7 +241,7 @@ TEST_P(As, AWorkerThatCannotStartIsNamedWithTheReason) {
   EXPECT_THAT(drain(none), HasSubstr("cannot start: no licence"));
 }
 
-TEST_P(As, WorkersThatDoNotPersistAreGoneBetweenEpochs) {
+TEST_P(As, OtherWorkersEndBetweenEpochs) {
   const NumberedRows data(64);
   Loader reference(data, {.global_batch = 4, .workers = 0, .shuffle = false});
   const size_t threads = entries("/proc/self/task"), processes = children();
@@ -266,7 +256,7 @@ TEST_P(As, WorkersThatDoNotPersistAreGoneBetweenEpochs) {
   }
 }
 
-TEST_P(As, WorkersThatPersistAreTheSameInEveryEpoch) {
+TEST_P(As, PersistentWorkersServeEveryEpoch) {
   const NumberedRows data(64);
   Loader loader(data, options(1));
   batches_of_epoch(loader, 0);
@@ -327,7 +317,7 @@ struct Hanging {
   NumberedRows data{64};
 };
 
-TEST_P(As, AWorkerThatHangsIsNamedAndTheLoopEnds) {
+TEST_P(As, ReportsAHangingWorker) {
   Hanging& hanging = Hanging::make();
   const size_t threads = entries("/proc/self/task");
   {
@@ -346,7 +336,7 @@ TEST_P(As, AWorkerThatHangsIsNamedAndTheLoopEnds) {
   while (entries("/proc/self/task") > threads) std::this_thread::yield();
 }
 
-TEST(Processes, AWorkerThatDiesIsNamedWithItsLastSample) {
+TEST(Processes, ReportsTheLastSampleOfADeadWorker) {
   const pid_t tester = ::getpid();
   for (const int signal : {SIGKILL, SIGSEGV, SIGBUS}) {
     NumberedRows data(64);
@@ -366,7 +356,7 @@ TEST(Processes, AWorkerThatDiesIsNamedWithItsLastSample) {
   EXPECT_EQ(children(), 0u);
 }
 
-TEST(Processes, AWorkerThatExitsIsNamed) {
+TEST(Processes, ReportsAWorkerThatExits) {
   const pid_t tester = ::getpid();
   NumberedRows data(64);
   data.on_get = [&](int64_t index) {
@@ -377,7 +367,7 @@ TEST(Processes, AWorkerThatExitsIsNamed) {
   EXPECT_THAT(drain(loader), HasSubstr("worker 0 ended with exit code 7 at /data/3.jpg"));
 }
 
-TEST(Processes, TheConsumersMemoryIsItsOwn) {
+TEST(Processes, DoNotShareTheConsumersMemory) {
   const NumberedRows data(64);
   Loader loader(data, {.global_batch = 4,
                        .workers = 1,
@@ -391,7 +381,7 @@ TEST(Processes, TheConsumersMemoryIsItsOwn) {
   EXPECT_EQ(first->y.data<int64_t>()[3], -3);  // the slot has been reused since
 }
 
-TEST(Processes, TooManyBatchesAheadAreRefused) {
+TEST(Processes, RefuseTooManyBatchesAhead) {
   const NumberedRows data(64);
   EXPECT_THROW(Loader(data, {.workers = 600, .prefetch = 2, .as = WorkersAs::processes}),
                std::invalid_argument);

@@ -24,12 +24,12 @@ namespace {
 using testing_support::close;
 using testing_support::Draw;
 
-TEST(Gpus, AreThereOrAWordSaysWhyNot) {
+TEST(Gpus, AreUsableOrStateWhyNot) {
   EXPECT_GE(gpu::count(), 0);
   EXPECT_EQ(gpu::unavailable().empty(), gpu::count() > 0);
 }
 
-TEST(Gpus, ThatAreNotThereAreRefusedByNumber) {
+TEST(Gpus, RefuseUnknownIndices) {
   const Device none{DeviceType::cuda, gpu::count()};
   try {
     Tensor::zeros({2}, Dtype::f32, none);
@@ -47,7 +47,7 @@ class AGpu : public testing::Test {
   const Device first_{DeviceType::cuda, 0}, last_{DeviceType::cuda, std::max(0, gpu::count() - 1)};
 };
 
-TEST_F(AGpu, TakesAndGivesBackWhatItIsSent) {
+TEST_F(AGpu, CopiesBothWays) {
   for (const int64_t n : {0, 1, 17, 100'000}) {
     const Tensor sent = Draw(1).normal({n});
     const Tensor there = sent.to(first_);
@@ -57,7 +57,7 @@ TEST_F(AGpu, TakesAndGivesBackWhatItIsSent) {
   }
 }
 
-TEST_F(AGpu, FillsUniformlyWithTheHostsVeryValuesAndWritesNothingElse) {
+TEST_F(AGpu, FillsUniformlyAsTheHost) {
   for (const int64_t n : {0, 1, 2, 3, 4, 5, 4097, 1'000'000})
     for (const Rng& rng : {Rng(1), Rng(2), Rng(1, uint64_t{3} << 32)}) {
       Tensor want = Tensor::full({n + 9}, 7), got = Tensor::full({n + 9}, 7, Dtype::f32, last_);
@@ -68,7 +68,7 @@ TEST_F(AGpu, FillsUniformlyWithTheHostsVeryValuesAndWritesNothingElse) {
     }
 }
 
-TEST_F(AGpu, TakesWhatItIsSentBeforeTheSenderWritesAgain) {
+TEST_F(AGpu, CopiesBeforeTheHostWritesAgain) {
   Tensor source = Tensor::full({1000}, 1), all = Tensor::zeros({100, 1000}, Dtype::f32, first_);
   for (int64_t row = 0; row < 100; ++row) {
     std::ranges::fill(source.mutable_values<float>(), static_cast<float>(row));
@@ -80,7 +80,7 @@ TEST_F(AGpu, TakesWhatItIsSentBeforeTheSenderWritesAgain) {
 }
 
 // Each fetch has its own staging block, allocated for its GPU whichever GPU is current.
-TEST_F(AGpu, SendsBackLaterWhatItWasAskedFor) {
+TEST_F(AGpu, FetchesWithoutBlocking) {
   for (const Device& device : {first_, last_}) {
     std::vector<Tensor> there;
     for (const double value : {1, 2, 3})
@@ -118,23 +118,23 @@ TEST_F(AGpu, CountsItsMemory) {
   EXPECT_EQ(gpu::memory_use(0).in_use, before);
 }
 
-TEST_F(AGpu, SaysWhenItsMemoryIsSpent) {
+TEST_F(AGpu, ReportsThatMemoryIsExhausted) {
   EXPECT_THROW(Tensor::empty({int64_t{1} << 45}, Dtype::f32, first_), Error);
   EXPECT_EQ(Tensor::full({1}, 2, Dtype::f32, first_).item(), 2);  // the GPU is still usable
 }
 
-TEST_F(AGpu, ComputesInDoubleNowhere) {
+TEST_F(AGpu, RefusesDouble) {
   const Tensor t = Tensor::zeros({2}, Dtype::f64, first_);
   EXPECT_THROW(backend_for(t), std::invalid_argument);
 }
 
-TEST_F(AGpu, RefusesIdsThatAreNone) {
+TEST_F(AGpu, RefusesInvalidIds) {
   const Tensor table = Tensor::zeros({3, 2}, Dtype::f32, first_);
   EXPECT_THROW(ops::embedding(Tensor::from<int64_t>({3}, {1}, first_), table),
                std::invalid_argument);
 }
 
-TEST_F(AGpu, LeavesTheDeviceOfTheThreadAsItWas) {
+TEST_F(AGpu, RestoresTheCurrentDevice) {
   const Tensor a = Tensor::full({2}, 1, Dtype::f32, last_);
   const Tensor b = Tensor::full({2}, 1, Dtype::f32, first_);
   EXPECT_TRUE(close(ops::add(a, b.to(last_)), Tensor::full({2}, 2), 0));

@@ -35,7 +35,7 @@ int64_t sum(const StepUse& u) {
   return u.compute + u.optimizer + u.comm + u.copy + u.data + u.host;
 }
 
-TEST(TimeSlices, UniteWhatOverlapsOrTouches) {
+TEST(TimeSlices, UniteIfTheyOverlapOrTouch) {
   EXPECT_EQ(united({{5, 9}, {1, 2}, {2, 4}, {6, 7}, {8, 8}}), (TimeSlices{{1, 4}, {5, 9}}));
 }
 
@@ -53,7 +53,7 @@ TEST(TimeSlices, LengthCountsOnlyTheWindow) {
   EXPECT_EQ(length_within(all, -100, 100), 30);
 }
 
-TEST(StepUse, PartsOfAStepAddUpAndTheRestIsHost) {
+TEST(StepUse, PartsOfAStepAddUp) {
   const StepUse use = Timeline()
                           .thread()
                           .span(C::step, "it", 100, 200)
@@ -73,22 +73,7 @@ TEST(StepUse, PartsOfAStepAddUpAndTheRestIsHost) {
   EXPECT_EQ(use.host, 32);
 }
 
-TEST(StepUse, OfNestedRangesTheInnermostCounts) {
-  const StepUse use = Timeline()
-                          .thread()
-                          .span(C::step, "it", 0, 100)
-                          .span(C::compute, "outer", 0, 50)
-                          .span(C::copy, "inner", 10, 20)
-                          .span(C::compute, "innermost", 12, 15)
-                          .span(C::comm, "sum statistics", 30, 50)
-                          .one();
-  EXPECT_EQ(use.compute, 23);
-  EXPECT_EQ(use.copy, 7);
-  EXPECT_EQ(use.comm, 20);
-  EXPECT_EQ(use.host, 50);
-}
-
-TEST(StepUse, CommunicationBesideComputeIsHiddenAndOnlyTheRestIsExposed) {
+TEST(StepUse, DividesHiddenAndExposedCommunication) {
   const StepUse use = Timeline()
                           .thread()
                           .span(C::step, "it", 0, 100)
@@ -105,43 +90,7 @@ TEST(StepUse, CommunicationBesideComputeIsHiddenAndOnlyTheRestIsExposed) {
   EXPECT_EQ(sum(use), use.total);
 }
 
-TEST(StepUse, ThreadsThatComputeAtOnceAreCountedOnce) {
-  const StepUse use = Timeline()
-                          .thread()
-                          .span(C::step, "it", 0, 100)
-                          .thread()
-                          .span(C::compute, "replica 0", 10, 60)
-                          .thread()
-                          .span(C::compute, "replica 1", 20, 70)
-                          .one();
-  EXPECT_EQ(use.compute, 60);
-  EXPECT_EQ(use.host, 40);
-}
-
-TEST(StepUse, LoadingInTheBackgroundIsNoPartOfAStep) {
-  const StepUse use = Timeline()
-                          .thread()
-                          .span(C::step, "it", 0, 100)
-                          .span(C::data, "data wait", 0, 5)
-                          .thread()
-                          .span(C::data, "load batch", 0, 100)
-                          .one();
-  EXPECT_EQ(use.data, 5);
-  EXPECT_EQ(use.host, 95);
-}
-
-TEST(StepUse, EachStepGetsItsOwnShareOfWhatCrossesThem) {
-  Timeline t;
-  t.thread().span(C::step, "it", 0, 10).span(C::step, "it", 12, 20);
-  t.thread().span(C::comm, "long", 5, 15);
-  const auto uses = step_uses(t.recording, "it");
-  ASSERT_EQ(uses.size(), 2u);
-  EXPECT_EQ(uses[0].comm, 5);
-  EXPECT_EQ(uses[1].comm, 3);
-  EXPECT_EQ(uses[1].start, 12);
-}
-
-TEST(StepUse, OtherRanksOfTheProcessDoNotCount) {
+TEST(StepUse, ExcludesOtherRanks) {
   Timeline t;
   t.thread(0).span(C::step, "it", 0, 10).span(C::compute, "mine", 0, 4);
   t.thread(1).span(C::step, "it", 0, 12).span(C::compute, "theirs", 0, 9);
@@ -153,7 +102,7 @@ TEST(StepUse, OtherRanksOfTheProcessDoNotCount) {
   EXPECT_THAT(step_uses(t.recording, "it", 7), testing::IsEmpty());
 }
 
-TEST(StepUse, WhoseStepMustBeClear) {
+TEST(StepUse, RefusesAmbiguousSteps) {
   Timeline t;
   t.thread().span(C::step, "it", 0, 10);
   t.thread().span(C::step, "it", 0, 10);
@@ -194,7 +143,7 @@ StepUse naive(const Recording& r, int64_t begin, int64_t end) {
   return use;
 }
 
-TEST(StepUse, AgreesWithCountingEveryNanosecondOnRandomTimelines) {
+TEST(StepUse, EqualsTheCountOfEveryNanosecond) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
     Timeline t;

@@ -64,7 +64,7 @@ TEST(Device, TextFormParsesAndPrintsTheSame) {
   EXPECT_EQ(Device::parse("cuda").str(), "cuda:0");
 }
 
-TEST(Device, RefusesWhatIsNotADevice) {
+TEST(Device, RefusesInvalidNames) {
   for (const char* text : {"", "gpu", "cpu:", "cpu:x", "cpu:-1", "cpu:1x", "cpu:99999999999", ":0",
                            "cuda:GPU-12345678", "cpu:GPU-1"})
     EXPECT_THROW(Device::parse(text), std::invalid_argument) << text;
@@ -86,7 +86,7 @@ TEST(Device, ListsRefuseDuplicatesAndNonsense) {
     EXPECT_THROW(parse_devices(text), std::invalid_argument) << text;
 }
 
-TEST(Device, WhatIsNoDeviceIsNamedAsItWasTyped) {
+TEST(Device, ErrorsQuoteTheInput) {
   for (const char* text : {"cpu:-1", "gpu:0-3", "cpu:x-3"})
     EXPECT_THAT([=] { parse_devices(text); },
                 ThrowsMessage<std::invalid_argument>(HasSubstr(fmt::format("'{}'", text))));
@@ -183,7 +183,7 @@ TEST(DeviceScope, TheTeamIsNeverSmallerThanTheSlice) {
   omp_set_dynamic(0);
 }
 
-TEST(DeviceScope, OtherThreadsStayAsTheyWere) {
+TEST(DeviceScope, LeavesOtherThreadsUnbound) {
   const std::set<int> before = affinity();
   std::set<int> inside;
   std::thread([&] {
@@ -194,7 +194,7 @@ TEST(DeviceScope, OtherThreadsStayAsTheyWere) {
   EXPECT_EQ(affinity(), before);
 }
 
-TEST_F(OnGpus, TheThreadStandsOnTheCoresNearToItsGpu) {
+TEST_F(OnGpus, BindsToCoresNearTheGpu) {
   const std::set<int> before = affinity();
   const int team = omp_get_max_threads();
   {
@@ -211,7 +211,7 @@ TEST_F(OnGpus, TheThreadStandsOnTheCoresNearToItsGpu) {
   EXPECT_EQ(omp_get_max_threads(), team);
 }
 
-TEST_F(OnGpus, ItStandsOnAllOfThem) {
+TEST_F(OnGpus, BindsToAllNearCores) {
   std::vector<int> cores = cpu_limits().allowed;
   if (cores.size() < 3) GTEST_SKIP() << "all of two cores are no choice";
   cores.pop_back();
@@ -220,7 +220,7 @@ TEST_F(OnGpus, ItStandsOnAllOfThem) {
   EXPECT_EQ(affinity(), std::set<int>(cores.begin(), cores.end()));
 }
 
-TEST_F(OnGpus, ItStaysWhereNoCoresAreNearer) {
+TEST_F(OnGpus, DoesNotBindIfNoCoresAreNearer) {
   const std::set<int> before = affinity();
   for (const std::vector<int>& cores : {{}, {60'000}, cpu_limits().allowed}) {
     set_near_cores(kGpu.index, cores);
@@ -253,7 +253,7 @@ TEST_F(OnGpus, ScopesOfGpusAndSlicesNest) {
   EXPECT_EQ(affinity(), before);
 }
 
-TEST_F(OnGpus, BindingAgainToTheSameOneAsksTheSystemForNothing) {
+TEST_F(OnGpus, BindingAgainMakesNoSystemCall) {
   const std::set<int> before = affinity();
   {
     const DeviceScope on(kGpu);
@@ -268,7 +268,7 @@ TEST_F(OnGpus, BindingAgainToTheSameOneAsksTheSystemForNothing) {
   EXPECT_EQ(affinity(), before);
 }
 
-TEST_F(OnGpus, ThreadsOfTwoGpusStandApart) {
+TEST_F(OnGpus, BindsTwoThreadsToTwoGpus) {
   std::set<int> first, second;
   std::thread a([&] {
     const DeviceScope on(kGpu);
@@ -322,7 +322,7 @@ TEST(DeviceScope, TheOpenMpTeamMovesWithItsThread) {
   EXPECT_THAT(team_affinities(), testing::Each(before));
 }
 
-TEST_F(OnGpus, ATeamThatASliceMovedComesBackWithItsThread) {
+TEST_F(OnGpus, TheOpenMpTeamIsRestored) {
   if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer does not see through libgomp";
   const std::set<int> before = affinity();
   const int team = omp_get_max_threads();

@@ -13,7 +13,7 @@ namespace howmany::benches {
 namespace {
 
 const Device kGpu{DeviceType::cuda, 0};
-constexpr double kMostFlop = 1.5e7;  // per case
+constexpr double kMaxFlop = 1.5e7;  // per case
 
 CorePlace small() {
   CorePlace place;
@@ -34,14 +34,14 @@ CorePlace small() {
 
 class CoreCasesOnAGpu : public testing::TestWithParam<Precision> {};
 
-TEST_P(CoreCasesOnAGpu, AreRightAndMayBeRepeated) {
+TEST_P(CoreCasesOnAGpu, AreRightAndCanBeRepeated) {
   const DeviceScope on(kGpu);
   const PrecisionScope precision(GetParam());
   const CorePlace place = small();
   int made = 0;
   for (const auto& cases : {step_cases(place), operation_cases(place)})
     for (const CoreCase& one : cases) {
-      if (one.flop > kMostFlop) continue;
+      if (one.flop > kMaxFlop) continue;
       SCOPED_TRACE(one.name);
       const std::function<void()> body = one.make();
       for (int times = 0; times < 2; ++times) body();
@@ -65,7 +65,7 @@ TEST(CoreCases, OfAGpuMoveHalfTheBytesInBf16) {
   EXPECT_EQ(2 * half[0].bytes, whole[0].bytes) << whole[0].name;
 }
 
-TEST(CoreCases, OfAGpuAreBeyondItsCaches) {
+TEST(CoreCases, OfAGpuExceedItsCaches) {
   const CorePlace place = place_on(kGpu);
   const PrecisionScope precision(Precision::bf16);
   for (const CoreCase& one : memory_cases(place)) EXPECT_GE(one.bytes, 100e6) << one.name;

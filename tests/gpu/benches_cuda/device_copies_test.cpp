@@ -23,7 +23,7 @@ bool all_positive(const Samples& samples) {
 }
 
 // Runs every case of two GPUs once. Each case checks its data.
-TEST(DeviceCopies, OfEveryCaseArriveAndAreTimed) {
+TEST(DeviceCopies, WorkInEveryCase) {
   std::map<std::string, int> kinds;
   for (const TransferCase& c : transfer_cases({.min_bytes = 1 << 20,
                                .max_bytes = 1 << 20,
@@ -43,13 +43,13 @@ TEST(DeviceCopies, OfEveryCaseArriveAndAreTimed) {
   EXPECT_EQ(kinds, want);
 }
 
-TEST(DeviceCopies, LeaveNoMemoryOfTheHostPageLocked) {
+TEST(DeviceCopies, UnpinTheirMemory) {
   const int64_t before = hm_fake_gpu_pinned();
   time_host_copy({.device = gpu_device(0), .memory = HostMemory::registered, .bytes = 100}, kFew);
   EXPECT_EQ(hm_fake_gpu_pinned(), before);
 }
 
-TEST(DeviceCopies, AreHeldAgainstABareLoop) {
+TEST(DeviceCopies, AreComparedWithABareLoop) {
   for (const bool to_device : {true, false}) {
     const PairedSamples pairs = time_against_bare_copies(gpu_device(0), to_device, 1 << 16, 5);
     EXPECT_EQ(pairs.ratios.size(), 5u);

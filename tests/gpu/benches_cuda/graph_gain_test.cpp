@@ -23,7 +23,7 @@ Workload small_work() {
   return work;
 }
 
-TEST(GraphGain, IsTheMedianOfRatiosOfRoundsWithItsInterval) {
+TEST(GraphGain, IsTheMedianRatioOfRounds) {
   const Workload work = small_work();
   const DatasetPtr data = open_dataset(work);
   launch_threads(1, [&](Comm& alone) {
@@ -39,7 +39,7 @@ TEST(GraphGain, IsTheMedianOfRatiosOfRoundsWithItsInterval) {
   });
 }
 
-TEST(GraphGain, IsOfOneGpu) {
+TEST(GraphGain, NeedsAGpu) {
   Workload work = small_work();
   const DatasetPtr data = open_dataset(work);
   launch_threads(1, [&](Comm& alone) {
@@ -48,7 +48,7 @@ TEST(GraphGain, IsOfOneGpu) {
   });
 }
 
-TEST(MeasureSteps, VerifiesAndTimesStepsThatAreCaptured) {
+TEST(MeasureSteps, TimesCapturedSteps) {
   Workload work = small_work();
   work.mode = "single:graph=on";
   const DatasetPtr data = open_dataset(work);
@@ -61,7 +61,7 @@ TEST(MeasureSteps, VerifiesAndTimesStepsThatAreCaptured) {
 }
 
 // The check holds a second model of 64 MiB with its gradients.
-TEST(MeasureSteps, LeaveNoMemoryOfTheCheckInThePool) {
+TEST(MeasureSteps, ReleaseTheMemoryOfTheCheck) {
   Workload work = small_work();
   work.model = "mlp:sizes=4096-4096-4";
   work.global_batch = 2;

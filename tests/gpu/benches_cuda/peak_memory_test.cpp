@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kElements = 1 << 20;
 constexpr double kBytes = 4.0 * kElements;
 
-TEST(PeakMemory, OfAGpuIsWhatItHeldItself) {
+TEST(PeakMemory, OfAGpuCountsItsMemory) {
   if (gpu::count() == 0) GTEST_SKIP() << gpu::unavailable();
   const Device gpu{DeviceType::cuda, 0};
   reset_peak_memory({gpu});
@@ -26,7 +26,7 @@ TEST(PeakMemory, OfAGpuIsWhatItHeldItself) {
   EXPECT_LT(peak_bytes_of_one({gpu}), before + kBytes) << "what was held before is counted";
 }
 
-TEST(PeakMemory, OfSlicesIsTheirShareOfWhatTheProcessHeld) {
+TEST(PeakMemory, OfSlicesIsTheirShareOfTheProcess) {
   const std::vector<Device> two{{DeviceType::cpu, 0}, {DeviceType::cpu, 1}};
   reset_peak_memory(two);
   const double before = peak_bytes_of_one(two);

@@ -35,7 +35,7 @@ class Placement : public ::testing::Test {
   Workload work_;
 };
 
-TEST_F(Placement, RanksAreOnTheGpusOfTheirHostsUnlessOtherDevicesAreMeant) {
+TEST_F(Placement, RanksUseTheGpusOfTheirHosts) {
   Place place{.rank = 1, .world = 2, .local_rank = 1};
   EXPECT_EQ(placed("", place), "cuda:0 cuda:1 ");
   EXPECT_EQ(placed("", place, false), "cpu:0 cpu:1 ");
@@ -55,7 +55,7 @@ TEST_F(Placement, RanksAreOnTheGpusOfTheirHostsUnlessOtherDevicesAreMeant) {
   EXPECT_FALSE(means_gpus(work_));
 }
 
-TEST_F(Placement, AutoIsNcclForRanksWithGpusOfTheirOwn) {
+TEST_F(Placement, AutoIsNcclIfEachRankHasAGpu) {
   const Place place{.world = 2, .rendezvous = "tcp:127.0.0.1:1"};
   if (const std::string why = comm_unavailable("nccl", place); !why.empty()) GTEST_SKIP() << why;
   const auto chosen = [&](const std::string& list) {
@@ -88,7 +88,7 @@ TEST_F(Placement, MoreGpusThanCoresAreMarked) {
   EXPECT_THAT(marks_of(work_), Not(Contains("short of cores")));
 }
 
-TEST_F(Placement, MoreRanksThanGpusHaveToSayWhereTheyAre) {
+TEST_F(Placement, MoreRanksThanGpusNeedDevices) {
   Place place{.world = 5};
   EXPECT_THAT(message_of<std::invalid_argument>([&] { placed("", place); }),
               HasSubstr("5 ranks on this host, and 4 GPUs"));
@@ -96,15 +96,7 @@ TEST_F(Placement, MoreRanksThanGpusHaveToSayWhereTheyAre) {
   EXPECT_EQ(placed("cuda:0,cuda:0", place), "cuda:0 cuda:0 ");
 }
 
-TEST_F(Placement, ExchangesAreOnTheGpuOfTheRank) {
-  const Place place{.rank = 1, .world = 2, .local_rank = 1};
-  placed("cuda:2,cuda:3", place);
-  EXPECT_EQ(gpu_of(work_, place), 3);
-  placed("cpu:0,cpu:1", place);
-  EXPECT_EQ(gpu_of(work_, place), -1);
-}
-
-TEST_F(Placement, NcclIsForRanksWithAGpuEach) {
+TEST_F(Placement, NcclNeedsAGpuPerRank) {
   work_.backend = "nccl";
   work_.global_batch = 8;
   work_.oversubscribe = true;

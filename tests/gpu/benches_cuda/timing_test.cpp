@@ -46,7 +46,7 @@ class Steps {
   std::atomic<int> done_ = 0;
 };
 
-TEST(TimeOnGpu, LastsAStepFromTheEndOfTheOneBeforeToItsOwn) {
+TEST(TimeOnGpu, TimesFromTheEndOfTheStepBefore) {
   Steps steps;
   launch_threads(1, [&](Comm& comm) {
     const TimingOptions options{
@@ -60,7 +60,7 @@ TEST(TimeOnGpu, LastsAStepFromTheEndOfTheOneBeforeToItsOwn) {
   EXPECT_GT(steps.asked(), 22) << "each look costs a step that is not counted";
 }
 
-TEST(TimeOnGpu, LetsTheHostRunOneStepAheadAndNoMore) {
+TEST(TimeOnGpu, LetsTheHostRunOneStepAhead) {
   Steps steps;
   launch_threads(1, [&](Comm& comm) {
     time_on_gpu(comm, {.min_iterations = 8, .max_iterations = 8, .warmup_iterations = 0}, 0,

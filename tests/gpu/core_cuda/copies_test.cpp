@@ -59,7 +59,7 @@ class GpuCopies : public ::testing::Test {
   }
 };
 
-TEST_F(GpuCopies, ArriveFromEveryKindOfMemoryAndComeBack) {
+TEST_F(GpuCopies, WorkFromEveryKindOfMemory) {
   Copier copier(0);
   int value = 1;
   for (const HostMemory kind : kMemories) {
@@ -72,7 +72,7 @@ TEST_F(GpuCopies, ArriveFromEveryKindOfMemoryAndComeBack) {
   }
 }
 
-TEST_F(GpuCopies, OfPageLockedMemoryAreToldByTheGpusClockTogether) {
+TEST_F(GpuCopies, OfPinnedMemoryAreTimedByTheGpu) {
   Copier copier(0);
   for (const HostMemory kind : {HostMemory::pinned, HostMemory::registered}) {
     There there(0), other(0);
@@ -86,7 +86,7 @@ TEST_F(GpuCopies, OfPageLockedMemoryAreToldByTheGpusClockTogether) {
   }
 }
 
-TEST_F(GpuCopies, GoFromOneGpuToAnotherAndWithinOne) {
+TEST_F(GpuCopies, WorkBetweenAndWithinGpus) {
   need(3);
   if (IsSkipped()) return;
   Copier copier(2);
@@ -101,7 +101,7 @@ TEST_F(GpuCopies, GoFromOneGpuToAnotherAndWithinOne) {
   EXPECT_TRUE(all_are(host, 9));
 }
 
-TEST_F(GpuCopies, ThatCannotBeAskedForDoNotHangTheNext) {
+TEST_F(GpuCopies, ContinueAfterARefusedCopy) {
   Copier copier(0);
   There there(0);
   const HostBlock host(HostMemory::pinned, kBytes, 0);

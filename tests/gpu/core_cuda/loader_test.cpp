@@ -104,14 +104,14 @@ INSTANTIATE_TEST_SUITE_P(Workers, ToAGpu,
                                   std::to_string(static_cast<int>(one.param.as));
                          });
 
-TEST_P(ToAGpu, BatchesArriveAsTheyAreMade) {
+TEST_P(ToAGpu, BatchesEqualThoseOfTheHost) {
   const Drawn data(99);
   Loader on_host(data, options({})), loader(data, options(last_));
   for (const int64_t epoch : {0, 4})
     EXPECT_EQ(read_epoch(loader, epoch), read_epoch(on_host, epoch)) << epoch;
 }
 
-TEST_P(ToAGpu, BatchesThatAreHeldStayAsTheyWere) {
+TEST_P(ToAGpu, HeldBatchesAreNotOverwritten) {
   const Drawn data(60);
   Loader on_host(data, options({})), loader(data, options(last_));
   const std::vector<Seen> expected = read_epoch(on_host, 1);
@@ -126,7 +126,7 @@ TEST_P(ToAGpu, BatchesThatAreHeldStayAsTheyWere) {
   }
 }
 
-TEST_P(ToAGpu, TheirLabelsAreCheckedWithoutAskingTheGpu) {
+TEST_P(ToAGpu, RangesOfLabelsAreKnown) {
   const Drawn data(64);
   LoaderOptions in_order = options(last_);
   in_order.shuffle = false;
@@ -139,7 +139,7 @@ TEST_P(ToAGpu, TheirLabelsAreCheckedWithoutAskingTheGpu) {
   EXPECT_EQ(known->most, 15);
 }
 
-TEST_P(ToAGpu, MemoryIsThatOfTwoBatchesWhateverTheEpochs) {
+TEST_P(ToAGpu, UsesTheMemoryOfTwoBatches) {
   const Drawn data(64);
   const int64_t before = gpu::memory_use(last_.index).in_use;
   {
@@ -156,7 +156,7 @@ TEST_P(ToAGpu, MemoryIsThatOfTwoBatchesWhateverTheEpochs) {
   EXPECT_EQ(gpu::memory_use(last_.index).in_use, before);
 }
 
-TEST_P(ToAGpu, PageLockedMemoryIsFlatAndGoesWithTheLoader) {
+TEST_P(ToAGpu, PinnedMemoryIsBounded) {
   if (&hm_fake_gpu_pinned == nullptr) GTEST_SKIP() << "counted on imitated GPUs";
   const Drawn data(64);
   const int64_t before = hm_fake_gpu_pinned();
@@ -169,7 +169,7 @@ TEST_P(ToAGpu, PageLockedMemoryIsFlatAndGoesWithTheLoader) {
   EXPECT_EQ(hm_fake_gpu_pinned(), before);
 }
 
-TEST_P(ToAGpu, AnAbandonedEpochLeavesNothingBehind) {
+TEST_P(ToAGpu, AnAbandonedEpochFreesItsMemory) {
   const Drawn data(1000);
   Loader on_host(data, options({}));
   const int64_t before = gpu::memory_use(last_.index).in_use;
@@ -187,7 +187,7 @@ TEST_P(ToAGpu, AnAbandonedEpochLeavesNothingBehind) {
   EXPECT_EQ(gpu::memory_use(last_.index).in_use, before);
 }
 
-TEST_P(ToAGpu, WhatAWorkerThrowsComesWithItsBatchAndTheNextFollows) {
+TEST_P(ToAGpu, ContinuesAfterAFailedBatch) {
   Drawn data(32);
   data.on_get = [](int64_t index) {
     if (index == 9) throw Error("sample 9 is broken");
@@ -212,7 +212,7 @@ class OneGpu : public testing::Test {
   }
 };
 
-TEST_F(OneGpu, TheNextBatchIsOnItsWayBeforeItIsAskedFor) {
+TEST_F(OneGpu, CopiesOneBatchAhead) {
   Drawn data(6);
   std::atomic<int64_t> begun = -1;
   data.on_get = [&](int64_t index) { begun = std::max(begun.load(), index); };
@@ -231,7 +231,7 @@ TEST_F(OneGpu, TheNextBatchIsOnItsWayBeforeItIsAskedFor) {
   EXPECT_EQ(seen(*first).y[0], 0);
 }
 
-TEST_F(OneGpu, ABlockIsWrittenOnlyWhenTheGpuHasReadIt) {
+TEST_F(OneGpu, ReusesABlockOnlyAfterTheGpuHasReadIt) {
   if (&hm_fake_gpu_queue == nullptr) GTEST_SKIP() << "only imitated GPUs can be stopped";
   static std::atomic<bool> go_on;
   go_on = false;
@@ -265,7 +265,7 @@ TEST_F(OneGpu, BlocksOutliveTheirMaker) {
   EXPECT_EQ(gpu::memory_use(0).in_use, before);
 }
 
-TEST_F(OneGpu, WorkersThatStartWithEachEpochFeedItToo) {
+TEST_F(OneGpu, WorksWithoutPersistentWorkers) {
   const Drawn data(40);
   LoaderOptions options{.global_batch = 8, .workers = 2, .seed = 5, .persistent_workers = false};
   Loader on_host(data, options);

@@ -109,7 +109,7 @@ struct StoredTraining {
   std::unique_ptr<Optimizer> optimizer = make_optimizer("sgd", {.lr = 0.05, .momentum = 0.5});
 };
 
-TEST_F(Stored, InBf16AreActivationsAndTheirGradientsAndNothingElse) {
+TEST_F(Stored, InBf16AreActivationsAndTheirGradients) {
   for (const std::string& name : {kMlp, std::string("images"), kGpt2, kLlama, kRnn}) {
     SCOPED_TRACE(name);
     const PrecisionScope precision(Precision::bf16);
@@ -126,7 +126,7 @@ TEST_F(Stored, InBf16AreActivationsAndTheirGradientsAndNothingElse) {
   }
 }
 
-TEST_F(Stored, TakeHalfTheBytesThatAStepKeeps) {
+TEST_F(Stored, TakeHalfTheMemory) {
   for (const std::string& name :
        {std::string("mlp:sizes=256-512-256-64"), std::string("images"),
         std::string("gpt2:width=64,layers=1,heads=2,length=16,vocabulary=64")}) {
@@ -166,7 +166,7 @@ TEST_F(Stored, TrainAsF32Does) {
   }
 }
 
-TEST_F(Stored, IsWhatTheThreadsPrecisionSaysOnGpusAlone) {
+TEST_F(Stored, FollowsThePrecisionOnGpusOnly) {
   const Tensor here = draw.normal({3}), there = here.to(kFirstGpu),
                ids = draw.ids({3}, 5).to(kFirstGpu);
   EXPECT_EQ(ops::stored(there).dtype(), Dtype::f32);

@@ -64,7 +64,7 @@ TEST(CuptiRecords, OfCopiesAndFillsHaveTheirBytes) {
   EXPECT_EQ(decoded(fill).spans[0].bytes, 77u);
 }
 
-TEST(CuptiRecords, OfCallsTellTheThreadThatLaunched) {
+TEST(CuptiRecords, OfCallsHaveTheirThread) {
   for (const auto kind : {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER}) {
     auto call = made<CUpti_ActivityAPI>(kind, 10, 30);
     call.threadId = 4'000'000'000;  // ids are unsigned
@@ -75,7 +75,7 @@ TEST(CuptiRecords, OfCallsTellTheThreadThatLaunched) {
   }
 }
 
-TEST(CuptiRecords, WithTimesThatCannotBeAreRefused) {
+TEST(CuptiRecords, WithInvalidTimesAreRefused) {
   const std::pair<uint64_t, uint64_t> impossible[] = {{0, 0}, {0, 5}, {5, 0}, {5, 4}};
   for (const auto& [start, end] : impossible) {
     const auto r = made<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, start, end);
@@ -85,14 +85,14 @@ TEST(CuptiRecords, WithTimesThatCannotBeAreRefused) {
   }
 }
 
-TEST(CuptiRecords, OfOtherKindsArePassedOver) {
+TEST(CuptiRecords, OfOtherKindsAreIgnored) {
   const auto r = made<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_OVERHEAD, 10, 30);
   const GpuActivity seen = decoded(r);
   EXPECT_TRUE(seen.spans.empty());
   EXPECT_EQ(seen.refused, 0);
 }
 
-TEST(CuptiRecords, OfAnyBytesAreKeptOrRefusedOrPassedOver) {
+TEST(CuptiRecords, OfRandomBytesAreHandled) {
   std::mt19937_64 random(3);
   GpuActivity seen;
   int64_t known = 0;
@@ -126,7 +126,7 @@ auto next_record() {
   return reinterpret_cast<decltype(&cuptiActivityGetNextRecord)>(found);
 }
 
-TEST(CuptiRecords, AreLaidOutAsTheLibraryHereWalksThem) {
+TEST(CuptiRecords, HaveTheLayoutOfTheLibrary) {
   const auto next = next_record();
   if (next == nullptr) GTEST_SKIP() << dlerror();
   alignas(8) uint8_t buffer[4096] = {};
@@ -150,7 +150,7 @@ TEST(CuptiRecords, AreLaidOutAsTheLibraryHereWalksThem) {
   EXPECT_EQ(seen.spans[3].end, 10);
 }
 
-TEST(CuptiRecords, TheirClockBecomesOursAlsoWhenItRunsFaster) {
+TEST(CuptiRecords, AreConvertedToOurClock) {
   GpuActivity seen;
   seen.spans = {{.start = 1000, .end = 1500}};
   seen.calls = {{.start = 2000}};
@@ -160,7 +160,7 @@ TEST(CuptiRecords, TheirClockBecomesOursAlsoWhenItRunsFaster) {
   EXPECT_EQ(seen.calls[0].start, 550);
 }
 
-TEST(CuptiRecords, AClockThatStandsStillOnlyShifts) {
+TEST(CuptiRecords, AreShiftedByAClockThatStandsStill) {
   GpuActivity seen;
   seen.spans = {{.start = 1000, .end = 1500}};
   use_our_clock(seen, {.theirs = 1000, .ours = 50}, {.theirs = 1000, .ours = 50});

@@ -35,7 +35,7 @@ bool all_are(const Tensor& t, double value) {
   return close(t.to(Device{}), Tensor::full({1000}, value), 0);
 }
 
-TEST(CallsOfHostEngines, GoOnWhileTheirGpuIsAtWhatItWasAskedForLater) {
+TEST(CallsOfHostEngines, DoNotWaitForLaterWork) {
   for (const std::string_view engine : host_engines()) {
     std::latch held_up(1);
     launch_threads(
@@ -62,7 +62,7 @@ TEST(CallsOfHostEngines, GoOnWhileTheirGpuIsAtWhatItWasAskedForLater) {
   }
 }
 
-TEST(CallsOfHostEngines, ComeAfterWhatTheirGpuWasAskedForBefore) {
+TEST(CallsOfHostEngines, WaitForEarlierWork) {
   for (const std::string_view engine : host_engines())
     launch_threads(
         2,
@@ -80,7 +80,7 @@ TEST(CallsOfHostEngines, ComeAfterWhatTheirGpuWasAskedForBefore) {
         engine);
 }
 
-TEST(CallsOfHostEngines, UseTheSamePageLockedMemoryAgain) {
+TEST(CallsOfHostEngines, ReusePinnedMemory) {
   launch_threads(2, [](Comm& comm) {
     Tensor mine = on_gpu(comm, 1), all = Tensor::zeros({2000}, Dtype::f32, gpu_of(comm));
     const auto exchange = [&] {

@@ -48,7 +48,7 @@ StepReport report_of(Mode& mode) {
   return mode.report();
 }
 
-TEST(Report, OfDdpHoldsNoWorkOfTheGpuForAnExchange) {
+TEST(Report, OfDdpExcludesKernels) {
   for (const bool bucketed : {true, false})
     launch_threads(2, [&](Comm& comm) {
       const auto mode = make_mode("ddp", {.model = model(),
@@ -59,7 +59,7 @@ TEST(Report, OfDdpHoldsNoWorkOfTheGpuForAnExchange) {
     });
 }
 
-TEST(Report, OfDdpTellsHowLongAGpuStoodStillForAnother) {
+TEST(Report, OfDdpHasTheWaitForAnotherGpu) {
   launch_threads(2, [](Comm& comm) {
     const auto mode = make_mode(
         "ddp", {.model = make_model("simple_net"), .comm = &comm, .devices = {gpu(comm.rank())}});
@@ -72,7 +72,7 @@ TEST(Report, OfDdpTellsHowLongAGpuStoodStillForAnother) {
   });
 }
 
-TEST(Report, OfStagesTellsWhatTheirGpusDidNotTheHost) {
+TEST(Report, OfStagesUsesGpuTimes) {
   const auto mode = make_mode("model:placement=0:cuda:0+1-2:cuda:1",
                               {.model = model(), .devices = {gpu(0), gpu(1)}});
   const double bubble = report_of(*mode).bubble;
@@ -80,7 +80,7 @@ TEST(Report, OfStagesTellsWhatTheirGpusDidNotTheHost) {
   EXPECT_LT(bubble, 0.65);
 }
 
-TEST(Report, OfStagesOverRanksTellsWhatTheirGpusDidNotTheHost) {
+TEST(Report, OfStagesOverRanksUsesGpuTimes) {
   launch_threads(2, [](Comm& comm) {
     const auto mode = make_mode("pipeline:micro_batches=1",
                                 {.model = model(), .comm = &comm, .devices = {gpu(comm.rank())}});

@@ -30,7 +30,7 @@ ModelSpec costed_model() {
 Device cpu(int index) { return {DeviceType::cpu, index}; }
 Device cuda_at(int index) { return {DeviceType::cuda, index}; }
 
-TEST(StageCosts, AreByTheGpusOwnClock) {
+TEST(StageCosts, UseTheClockOfTheGpu) {
   const auto costs =
       stage_costs(costed_model(), Dtype::f32, {.all = 1, .devices = {cuda_at(0)}}, nullptr);
   const double most_rows = 32;
@@ -38,7 +38,7 @@ TEST(StageCosts, AreByTheGpusOwnClock) {
   EXPECT_LT(costs.at(0).at(0), kStageSeconds / most_rows);
 }
 
-TEST(StageCosts, AreThoseOfTheDeviceThatTheStageStandsOn) {
+TEST(StageCosts, UseTheStagesDevice) {
   const auto costs = stage_costs(costed_model(), Dtype::f32,
                                  {.all = 3, .devices = {cpu(0), cuda_at(1), cpu(2)}}, nullptr);
   EXPECT_LT(costs.at(0).at(1), kStageSeconds / 100);
@@ -56,15 +56,7 @@ std::vector<std::vector<UnitCosts>> costs_over_ranks(const std::vector<MyStages>
   return costs;
 }
 
-TEST(StageCosts, AreTheSameOnAllRanks) {
-  const auto costs = costs_over_ranks({{.all = 2, .first = 0, .devices = {cpu(0)}},
-                                       {.all = 2, .first = 1, .devices = {cuda_at(1)}}});
-  EXPECT_EQ(costs[0], costs[1]);
-  EXPECT_LT(costs[0].at(0).at(1), kStageSeconds / 100);
-  EXPECT_GT(costs[0].at(1).at(1), kStageSeconds / 100);
-}
-
-TEST(StageCosts, AreThoseOfTheSlowerOfTwoReplicas) {
+TEST(StageCosts, UseTheSlowerReplicaOnAllRanks) {
   const auto costs = costs_over_ranks({{.all = 2, .first = 0, .devices = {cpu(0), cuda_at(1)}},
                                        {.all = 2, .first = 0, .devices = {cpu(2), cpu(3)}}});
   EXPECT_EQ(costs[0], costs[1]);

@@ -10,7 +10,6 @@
 
 #include "core/base/private_folder.h"
 #include "core/gpu/gpu.h"
-#include "parallel/sync/grad_sync.h"
 #include "tests/support/message_of.h"
 #include "tests/support/nccl_ranks.h"
 
@@ -21,7 +20,7 @@ using namespace std::chrono_literals;
 using namespace testing_support;
 using testing::HasSubstr;
 
-TEST_F(NcclOnStreams, ACallBeginsBehindWhatItsGpuWasAskedForBefore) {
+TEST_F(NcclOnStreams, WaitsForEarlierKernels) {
   run(2, [](Comm& comm) {
     Tensor t = Tensor::zeros({1000}, Dtype::f32, gpu_of(comm));
     Work work;
@@ -37,7 +36,7 @@ TEST_F(NcclOnStreams, ACallBeginsBehindWhatItsGpuWasAskedForBefore) {
   });
 }
 
-TEST_F(NcclOnStreams, ACallGoesOnBesideWhatItsGpuIsAskedForLater) {
+TEST_F(NcclOnStreams, RunsConcurrentlyWithLaterWork) {
   run(2, [](Comm& comm) {
     const auto make = [&] { return Tensor::zeros({1000}, Dtype::f32, gpu_of(comm)); };
     Tensor first = make(), second = make(), later = make();
@@ -55,7 +54,7 @@ TEST_F(NcclOnStreams, ACallGoesOnBesideWhatItsGpuIsAskedForLater) {
   });
 }
 
-TEST_F(NcclOnStreams, MemoryOfATensorThatWasLetGoIsNobodysBeforeTheCallIsDone) {
+TEST_F(NcclOnStreams, KeepsTheMemoryOfItsTensor) {
   std::latch looked(1);
   run(2, [&](Comm& comm) {
     const int64_t before = gpu::memory_use(comm.rank()).in_use;
@@ -76,30 +75,7 @@ TEST_F(NcclOnStreams, MemoryOfATensorThatWasLetGoIsNobodysBeforeTheCallIsDone) {
   });
 }
 
-TEST_F(NcclOnStreams, GradientsAreSummedWhereTheyAre) {
-  run(4, [](Comm& comm) {
-    const auto grad = [&] {
-      return Param{.name = "w",
-                   .shape = {300},
-                   .value = Tensor::zeros({300}, Dtype::f32, gpu_of(comm)),
-                   .grad = Tensor::full({300}, comm.rank() + 1, Dtype::f32, gpu_of(comm)),
-                   .has_grad = true};
-    };
-    Param a = grad(), b = grad();
-    Param* const params[] = {&a, &b};
-    const auto sync =
-        make_grad_sync(comm, params, {.bucket_bytes = 1000, .first_bucket_bytes = 1000});
-    sync->ready(b);
-    sync->ready(a);
-    const Tensor loss = Tensor::full({1}, comm.rank(), Dtype::f64, gpu_of(comm));
-    EXPECT_EQ(sync->finish(loss).value(), 6);
-    EXPECT_EQ(a.grad.rows(299, 300).item(), 10);
-    EXPECT_EQ(b.grad.rows(0, 1).item(), 10);
-  });
-  EXPECT_EQ(fake().done, 4 * 2) << "of two buckets";
-}
-
-TEST_F(NcclOnStreams, ARankThatNeverComesIsNamedAndItsPeersGpusAreFree) {
+TEST_F(NcclOnStreams, NamesAMissingRank) {
   std::latch gave_up(2);
   run(3, [&](Comm& comm) {
     comm.set_timeout(300ms);
@@ -113,7 +89,7 @@ TEST_F(NcclOnStreams, ARankThatNeverComesIsNamedAndItsPeersGpusAreFree) {
 }
 
 // As if one rank has another shape: every rank must report a failure.
-TEST_F(NcclOnStreams, CallsThatDoNotFitTogetherEndByTheTimeout) {
+TEST_F(NcclOnStreams, MismatchedCallsTimeOut) {
   run(2, [](Comm& comm) {
     comm.set_timeout(300ms);
     Tensor t = Tensor::full({1000 + comm.rank()}, 1, Dtype::f32, gpu_of(comm));
@@ -121,7 +97,7 @@ TEST_F(NcclOnStreams, CallsThatDoNotFitTogetherEndByTheTimeout) {
   });
 }
 
-TEST_F(NcclOnStreams, TheTimeoutIsForThePeersNotForWhatTheOwnGpuStillDoes) {
+TEST_F(NcclOnStreams, TheTimeoutExcludesTheOwnGpu) {
   run(2, [](Comm& comm) {
     comm.set_timeout(400ms);
     Tensor t = Tensor::zeros({10}, Dtype::f32, gpu_of(comm));
@@ -135,7 +111,7 @@ TEST_F(NcclOnStreams, TheTimeoutIsForThePeersNotForWhatTheOwnGpuStillDoes) {
   });
 }
 
-TEST_F(NcclOnStreams, WhatTheLibraryReportsMeanwhileEndsTheCallOnEveryRank) {
+TEST_F(NcclOnStreams, AsyncErrorsEndTheCall) {
   run(3, [](Comm& comm) {
     Tensor t = Tensor::zeros({10}, Dtype::f32, gpu_of(comm));
     Gate gate(comm.rank(), t, 1);
@@ -148,19 +124,7 @@ TEST_F(NcclOnStreams, WhatTheLibraryReportsMeanwhileEndsTheCallOnEveryRank) {
   });
 }
 
-TEST_F(NcclOnStreams, AGroupOfRanksWorksBesideTheWhole) {
-  run(4, [](Comm& comm) {
-    const auto half = comm.split(comm.rank() % 2);
-    Tensor t = Tensor::full({10}, comm.rank(), Dtype::f32, gpu_of(comm)), u = t.clone();
-    Work whole = comm.all_reduce_async(t);
-    half->all_reduce(u);
-    whole.wait();
-    EXPECT_EQ(t.rows(0, 1).item(), 6);
-    EXPECT_EQ(u.rows(0, 1).item(), comm.rank() % 2 == 0 ? 2 : 4);
-  });
-}
-
-TEST_F(NcclOnStreams, RanksAreAtHomeOnTheGpusTheyAreTold) {
+TEST_F(NcclOnStreams, RanksUseTheirGpus) {
   const PrivateFolder folder;
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < 2; ++rank)
@@ -173,10 +137,6 @@ TEST_F(NcclOnStreams, RanksAreAtHomeOnTheGpusTheyAreTold) {
       comm->all_reduce(t);
       EXPECT_EQ(t.rows(9, 10).item(), 3);
     });
-}
-
-TEST_F(NcclOnStreams, SaysThatNothingIsStaged) {
-  run(2, [](Comm& comm) { EXPECT_THAT(comm.details().at("staging"), HasSubstr("none")); });
 }
 
 }  // namespace
