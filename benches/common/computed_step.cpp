@@ -10,7 +10,7 @@
 #include "core/ops/flop_observer.h"
 #include "core/tensor/precision.h"
 #include "parallel/comm/hang_timeout.h"
-#include "parallel/comm/turns.h"
+#include "parallel/comm/virtual_clock.h"
 #include "parallel/sync/primitives.h"
 
 namespace howmany::benches {
@@ -20,10 +20,13 @@ namespace {
 // all but the first and the last take equal times.
 constexpr int64_t kFewMicroBatches = 4;
 
-std::unique_ptr<Mode> mode_on(const Workload& work, Comm* comm, Device device) {
-  return make_mode(
-      work.mode,
-      {.model = make_model(work.model), .comm = comm, .devices = {device}, .sync = work.sync});
+std::unique_ptr<Mode> mode_on(const Workload& work, Comm* comm, Device device,
+                              double flop_per_byte) {
+  return make_mode(work.mode, {.model = make_model(work.model),
+                               .comm = comm,
+                               .devices = {device},
+                               .flop_per_byte = flop_per_byte > 0 ? flop_per_byte : kCpuFlopPerByte,
+                               .sync = work.sync});
 }
 
 // The ranks of one replica, each with a clock and a device of its own.
@@ -32,15 +35,16 @@ class ComputedReplica {
   ComputedReplica(const Workload& work, const CostTable& costs, const OperationSeconds& seconds)
       : work_(work),
         seconds_(seconds),
-        rehearsal_(costs),
+        simulation_(costs),
         ranks_(ranks_of_a_replica(work)),
         devices_(meta_devices(0, static_cast<int>(ranks_.size()))),
         threads_(devices_) {
-    for (size_t i = 0; i < ranks_.size(); ++i)
-      turns_.push_back(std::make_shared<Turn>(std::make_shared<std::mutex>(), Turn::Runs::by_lose));
-    comms_ = rehearsal_.join_in_turns(ranks_, turns_);
+    for (size_t i = 0; i < ranks_.size(); ++i) clocks_.push_back(std::make_shared<VirtualClock>());
+    comms_ = simulation_.join(ranks_, clocks_);
     modes_.resize(ranks_.size());
-    each([&](size_t i) { modes_[i] = mode_on(work_, comms_[i].get(), devices_[i]); });
+    each([&](size_t i) {
+      modes_[i] = mode_on(work_, comms_[i].get(), devices_[i], costs.flop_per_byte);
+    });
   }
 
   // Returns the seconds of the step.
@@ -63,9 +67,9 @@ class ComputedReplica {
     std::vector<double> ends(ranks_.size());
     threads_(static_cast<int>(ranks_.size()), [&](int rank) {
       const auto i = static_cast<size_t>(rank);
-      const Turn::Hold hold(*turns_[i], start);
-      const FlopObserver clock([&](double flop, double operations) {
-        turns_[i]->lose(operations * seconds_.fixed + flop * seconds_.per_flop);
+      clocks_[i]->restart(start);
+      const FlopObserver work([&](double flop, double operations) {
+        clocks_[i]->charge(operations * seconds_.fixed + flop * seconds_.per_flop);
       });
       try {
         body(i);
@@ -73,18 +77,18 @@ class ComputedReplica {
         comms_[i]->abort(e.what());
         throw;
       }
-      ends[i] = turns_[i]->now();
+      ends[i] = clocks_[i]->now();
     });
     end_ = std::ranges::max(ends);
   }
 
   const Workload& work_;
   const OperationSeconds seconds_;
-  const Rehearsal rehearsal_;
+  const Simulation simulation_;
   const std::vector<int> ranks_;
   const std::vector<Device> devices_;
   ParallelApply threads_;
-  std::vector<std::shared_ptr<Turn>> turns_;
+  std::vector<std::shared_ptr<VirtualClock>> clocks_;
   std::vector<std::unique_ptr<Comm>> comms_;
   std::vector<std::unique_ptr<Mode>> modes_;
   double end_ = 0;  // of the last step, on all clocks
@@ -127,7 +131,7 @@ StepWork step_work(const Workload& work, int64_t rows) {
   const Device device{DeviceType::meta, 0};
   Workload alone = work;
   alone.mode = "single";
-  const auto mode = mode_on(alone, nullptr, device);
+  const auto mode = mode_on(alone, nullptr, device, 0);
   const Batch batch = meta_batch(make_model(work.model), rows, {}, device);
   StepWork step;
   const FlopObserver count([&](double flop, double operations) {
@@ -148,7 +152,7 @@ double computed_step_seconds(const Workload& work, const CostTable& costs,
   HM_REQUIRE(traits.over_ranks && !traits.over_devices,
              "{} has no rank with one device: its step is not computed", work.mode);
   const PrecisionScope precision(work.precision);
-  set_hang_timeout(kTurnsTimeout);  // a rank waits for the work of all others
+  set_hang_timeout(kSimulationTimeout);  // a rank waits for the work of all others
   const int64_t many = accumulated(work);
   if (many <= kFewMicroBatches || work.global_batch % (many * work.count()) != 0)
     return seconds_of_step(work, costs, seconds);

@@ -2,16 +2,16 @@
 // Computes the time of a training step on devices that are not here, from the step itself. Each
 // mode runs on meta devices (core/tensor/meta.h), where an operation takes a fixed time and its
 // FLOP times a rate. So smaller operations, as with `tensor`, have a smaller rate. Its collectives
-// and messages take the times of a cost table, as in a rehearsal in turns
-// (parallel/comm/rehearsal.h). So buckets, prefetching, overlap, stages and bubbles are those of
-// the mode's own code.
+// and messages take the times of a cost table, as simulated ranks
+// have them (parallel/comm/simulation.h). So buckets, prefetching, overlap, stages and bubbles are
+// those of the mode's own code.
 //
 // Left out. Optimizer steps, and the bytes that operations read and write.
 // Thread safety. One thread at a time.
 #pragma once
 
 #include "benches/common/workload.h"
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 
 namespace howmany::benches {
 

@@ -69,6 +69,10 @@ CostTable cost_table_from(const JsonNode& root) {
   table.groups[{table.world, 1}] = points_of_kinds(root);
   if (const auto node = root.find("devices_per_node"))
     table.devices_per_node = static_cast<int>(node->integer_between(1, kMaxRanks));
+  if (const auto flop = root.find("flop_per_byte")) {
+    table.flop_per_byte = flop->number();
+    if (table.flop_per_byte < 0) flop->fail("is negative");
+  }
   const auto cores = root.find("core_s");
   if (!cores) return table;
   const std::vector<JsonNode> pair = cores->items();

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 
 namespace howmany {
 class JsonNode;

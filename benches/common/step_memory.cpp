@@ -10,7 +10,7 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/tensor/meta.h"
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 
 namespace howmany::benches {
 namespace {
@@ -71,7 +71,7 @@ StepMemory run_steps(const Workload& work, Comm* comm, const std::vector<Device>
 
 // Runs one rank of a group, without the other ranks. Ranks of CPUs communicate over Gloo.
 StepMemory of_one_rank(const Workload& work) {
-  const Rehearsal others({.world = work.count(), .scatter_takes_copy = on_cpus(work)});
+  const Simulation others({.world = work.count(), .scatter_takes_copy = on_cpus(work)});
   const std::unique_ptr<Comm> comm = others.join(0);
   return run_steps(work, comm.get(), meta_devices(0, 1));
 }

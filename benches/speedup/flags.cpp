@@ -50,7 +50,6 @@ void add_speedup_flags(CLI::App& app, SpeedupFlags& flags) {
   add_option(app, flag::kMaxIterations, flags.timing.max_iterations)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
   add_option(app, flag::kTraceFile, flags.trace);
-  add_option(app, flag::kRehearse, flags.costs, "");
   add_switch(app, flag::kGraphGain, flags.graph_gain);
   add_switch(app, flag::kList, flags.list);
 }

@@ -12,7 +12,7 @@ namespace howmany::benches {
 
 struct SpeedupFlags {
   std::vector<std::string> models = {"mlp", "resnet18"}, modes, backends;
-  std::string devices, samples, trace, costs;
+  std::string devices, samples, trace;
   std::vector<int> counts;
   int64_t batch_per_device = 0, global_batch = 0;
   TimingOptions timing;

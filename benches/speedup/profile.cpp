@@ -19,8 +19,8 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kStep = "iteration";
-constexpr double kSeconds = 0.5;  // of steps with the recorder off, on and off again
-constexpr size_t kMostTrace = size_t{256} << 20;  // bytes, all ranks together
+constexpr double kSeconds = 0.5;                 // of steps with the recorder off, on and off again
+constexpr size_t kMaxTrace = size_t{256} << 20;  // bytes, all ranks together
 
 TimingOptions exactly(int steps, int warmups) {
   return {.budget_seconds = 1e9,
@@ -87,7 +87,7 @@ int64_t write_trace(Comm& comm, Seen& seen, bool records, const ClockOffset& clo
     return static_cast<int64_t>(seen.ranges.spans.size() + seen.gpus.spans.size());
   };
   const int64_t recorded = spans() + seen.ranges.dropped;
-  const size_t share = kMostTrace / static_cast<size_t>(comm.size());
+  const size_t share = kMaxTrace / static_cast<size_t>(comm.size());
   const std::string bytes =
       records ? perfetto_trace_within(share, seen.ranges, part, seen.gpus) : "";
   bring_to_rank_0(comm, bytes, [&](const std::string& one) { append(options.file, one); });

@@ -16,7 +16,6 @@
 #include "benches/speedup/case.h"
 #include "benches/speedup/flags.h"
 #include "benches/speedup/graph_gain.h"
-#include "benches/speedup/rehearsal.h"
 #include "benches/speedup/steps.h"
 #include "core/base/error.h"
 #include "core/base/schema/context.h"
@@ -247,7 +246,6 @@ int run(int argc, char** argv) {
   configure_cpu_devices({.cores_per_device = flags.work.cores_per_device});
   const Place place = place_from_environment();
   if (flags.graph_gain) return run_graph_gain(flags, google, argv[0]);
-  if (!flags.costs.empty()) return run_rehearsal(flags, place, google, argv[0]);
   const bool gpus = place.launcher != "howmany" && means_gpus(flags.work);
   if (place.world > 1) place_devices(flags.work, flags.devices, place, gpus);
   const std::vector<Case> cases = make_cases(flags, place);

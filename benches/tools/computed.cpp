@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -12,14 +13,38 @@
 #include "core/base/error.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "core/nn/model.h"
+#include "core/nn/units.h"
 #include "core/tensor/precision.h"
 
 namespace howmany::benches {
 namespace {
 
-constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e6;
+constexpr double kMinSeconds = 1e-9, kMaxSeconds = 1e6;
 
 using Times = std::vector<OperationSeconds>;
+
+const char* work_of(const Layer& layer) {
+  const std::string text = layer.describe();
+  if (text.find("conv2d(") != std::string::npos) return "convolutions";
+  return text.find("rnn(") != std::string::npos ? "recurrences" : "products";
+}
+
+nlohmann::json work_of(const std::string& model) {
+  const ModelSpec spec = make_model(model);
+  std::map<std::string, double> flop;  // of each kind of work
+  double all = 0;
+  Shape x = with_rows_in_front(1, spec.sample);
+  for (const Unit& unit : units(*spec.layer)) {
+    const double forward = unit.layer->forward_flop(x);
+    flop[work_of(*unit.layer)] += forward;
+    all += forward;
+    x = unit.layer->output_shape(x);
+  }
+  const char* const larger = flop["convolutions"] > flop["products"] ? "convolutions" : "products";
+  const char* const work = flop.contains("recurrences") ? "recurrences" : larger;
+  return {{"work", work}, {"forward_flop", all}, {"steps", nlohmann::json::array()}};
+}
 
 nlohmann::json step_on(Workload work, const CostTable& costs, const Times& times) {
   try {
@@ -51,7 +76,7 @@ double seconds_between(const JsonNode& node, double least, double most) {
 
 Times times_of(const JsonNode& root, const Workload& work) {
   const int64_t samples = root.at("samples").integer_between(1, kMostBatch);
-  const double seconds = seconds_between(root.at("seconds"), kLeastSeconds, kMostSeconds);
+  const double seconds = seconds_between(root.at("seconds"), kMinSeconds, kMaxSeconds);
   const StepWork step = step_work(work, samples);
   Times times;
   for (const JsonNode& fixed : root.at("fixed_seconds").items())
@@ -66,11 +91,13 @@ nlohmann::json computed_steps(const std::string& path) try {
   const JsonNode root(parsed, path);
   Workload work;
   work.model = root.at("model").string();
+  nlohmann::json answer = work_of(work.model);
+  const auto steps = root.find("steps");
+  if (!steps) return answer;
   work.precision = precision_named(root.at("precision").string());
   const Times times = times_of(root, work);
-  nlohmann::json all = nlohmann::json::array();
-  for (const JsonNode& step : root.at("steps").items()) all.push_back(step_of(step, work, times));
-  return all;
+  for (const JsonNode& step : steps->items()) answer["steps"].push_back(step_of(step, work, times));
+  return answer;
 } catch (const InputError& e) {
   throw std::invalid_argument(e.what());
 }

@@ -8,7 +8,6 @@
 
 #include "benches/common/program.h"
 #include "benches/tools/computed.h"
-#include "benches/tools/costs.h"
 #include "benches/tools/devices_flags.h"
 #include "benches/tools/engines.h"
 #include "benches/tools/inventory.h"
@@ -174,8 +173,6 @@ int run(int argc, char** argv) {
   const howmany::benches::DevicesFlags flags = howmany::benches::parse_devices_flags(argc, argv);
   if (!flags.probe.empty())
     return howmany::benches::probe_as_rank(flags.probe, flags.probe_file), 0;
-  if (!flags.costs.empty())
-    return fmt::print("{}\n", howmany::benches::model_costs(flags.costs).dump()), 0;
   if (!flags.computed.empty())
     return fmt::print("{}\n", howmany::benches::computed_steps(flags.computed).dump()), 0;
   const json all = flags.engines ? howmany::benches::engines_of(flags.models, flags.batch)

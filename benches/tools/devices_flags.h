@@ -14,7 +14,6 @@ struct DevicesFlags {
   std::vector<std::string> models = {"resnet18", "gpt2:width=1024,layers=8,heads=16,length=1024"};
   int64_t batch = 16;
   std::string probe, probe_file;  // hidden; see benches/tools/probes.h
-  std::string costs;              // hidden: a model; see benches/tools/costs.h
   std::string computed;           // hidden: a file; see benches/tools/computed.h
 };
 

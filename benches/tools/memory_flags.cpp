@@ -30,7 +30,7 @@ Your own script runs for some steps on one device; options: --device-count, --de
 --private, --in-copy, --json and --quiet.
 40GB are 40e9 bytes; 40G and 40GiB are 40 x 2^30.)";
 
-constexpr int kMostDevices = 16'384;
+constexpr int kMaxDevices = 16'384;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ MemoryFlags parse_memory_flags(int argc, char** argv) {
   add_list(app, flag::kMode, flags.modes, "single, ddp and the levels of sharded");
   add_option(app, flag::kDeviceCount, flags.counts, "1,2,4,8")
       ->delimiter(',')
-      ->check(whole_between(1, kMostDevices));
+      ->check(whole_between(1, kMaxDevices));
   auto* const weak = add_option(app, flag::kBatchPerDevice, flags.batch_per_device, "by model")
                          ->check(whole_between(1, kMostBatch));
   add_option(app, flag::kGlobalBatch, flags.global_batch, "")

@@ -51,14 +51,15 @@ struct Work::State {
     submitted = done = true;
     changed.notify_all();
   }
-  bool waited() const { return queued.waited.load() != Clock::time_point{}; }
   // Returns the event that the GPU must still wait for, or null.
   std::shared_ptr<void> wait(const bool& stage) {
-    if (!waited()) queued.waited = Clock::now();
-    Turn::Pause pause(queued.turn.get());
+    queued.waited = true;
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return stage; });
-    pause.until(queued.end);
+    if (queued.clock) {
+      queued.clock->charge(queued.core.exchange(0));
+      queued.clock->wait_until(queued.end);
+    }
     if (failure) failure->raise();
     return end;
   }
@@ -77,7 +78,7 @@ bool Work::ready() const {
   if (!state_) return true;
   std::lock_guard lock(state_->mutex);
   const CommEngine::Queued& queued = state_->queued;
-  return state_->done && (!queued.turn || queued.turn->now() >= queued.end);
+  return state_->done && (!queued.clock || queued.clock->now() >= queued.end);
 }
 
 CallRunner::~CallRunner() {
@@ -96,7 +97,7 @@ bool CallRunner::is_idle() const { return queue_.empty() && !busy_ && in_flight_
 
 bool CallRunner::has_abandoned_calls() const {
   return busy_ || !queue_.empty() ||
-         std::ranges::any_of(in_flight_, [](const Task& t) { return !t.state->waited(); });
+         std::ranges::any_of(in_flight_, [](const Task& t) { return !t.state->queued.waited; });
 }
 
 // Throws the first failure.
@@ -172,7 +173,8 @@ void CallRunner::run_call(const char* operation, int64_t bytes, const Call& call
 
 Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
   auto state = std::make_shared<Work::State>();
-  state->queued.turn = engine_.turn();
+  state->queued.clock = engine_.clock();
+  if (state->queued.clock) state->queued.at = state->queued.clock->now();
   std::shared_ptr<const CommEngine::Queued> queued(state, &state->queued);
   Task task{{operation, bytes, start_event(), std::move(queued)}, std::move(call), state};
   {
@@ -191,8 +193,6 @@ Work CallRunner::start(const char* operation, int64_t bytes, Call call) {
 }
 
 void CallRunner::finish() {
-  const auto turn = engine_.turn();
-  const Turn::Pause pause(turn.get());
   std::unique_lock lock(mutex_);
   became_idle_.wait(lock, [this] { return is_idle(); });
   if (failure_) failure_->raise();

@@ -19,7 +19,7 @@
 #include "parallel/comm/call_failure.h"
 #include "parallel/comm/comm.h"
 #include "parallel/comm/place.h"
-#include "parallel/comm/turns.h"
+#include "parallel/comm/virtual_clock.h"
 
 namespace howmany {
 
@@ -44,20 +44,20 @@ class CommEngine {
   }
   // A call that was queued behind others.
   struct Queued {
-    const Clock::time_point at = Clock::now();  // when it was made
-    // When the caller began to wait for it; zero until then.
-    std::atomic<Clock::time_point> waited = Clock::time_point{};
-    // If the caller takes turns: its clock, and the time on it at which the call is complete.
-    std::shared_ptr<Turn> turn = {};
-    mutable std::atomic<double> end = 0;
+    std::atomic<bool> waited = false;  // the caller began to wait for it
+    // For a simulated rank: its clock; the time on it when the call was made, and when the call is
+    // complete; and the seconds that the call takes from the rank's computing.
+    std::shared_ptr<VirtualClock> clock = {};
+    double at = 0;
+    mutable std::atomic<double> end = 0, core = 0;
   };
   // Describes the running call; null if it runs as it is made.
   void set_queued(std::shared_ptr<const Queued> queued) { queued_ = std::move(queued); }
   // For an engine that cannot throw out of the running call.
   CommError error_of_call(const EngineError& e) const;
 
-  // The clock of callers that take turns on a device (rehearsal.h); null if they do not.
-  virtual std::shared_ptr<Turn> turn() const { return nullptr; }
+  // The clock of a simulated rank (simulation.h); else null.
+  virtual std::shared_ptr<VirtualClock> clock() const { return nullptr; }
 
   // The device of the tensors of all calls.
   virtual Device native_device() const { return {}; }

@@ -23,6 +23,7 @@
 #include "core/nn/model.h"
 #include "parallel/comm/comm.h"
 #include "parallel/modes/mode_options.h"
+#include "parallel/pipeline/placement.h"
 #include "parallel/sync/grad_sync.h"
 #include "parallel/sync/step_loss.h"
 
@@ -60,8 +61,9 @@ struct ModeArgs {
   ModelSpec model;    // not yet materialized
   uint64_t seed = 1;  // of parameter initialization and dropout
   Dtype dtype = Dtype::f32;
-  Comm* comm = nullptr;              // for modes over ranks; must outlive the mode
-  std::vector<Device> devices = {};  // of this rank; several only for modes over devices
+  Comm* comm = nullptr;                    // for modes over ranks; must outlive the mode
+  std::vector<Device> devices = {};        // of this rank; several only for modes over devices
+  double flop_per_byte = kCpuFlopPerByte;  // of meta devices; see MeasureUnits
   GradSyncOptions sync = {};
   // Batch norm uses the statistics of all replicas (per micro-batch) instead of its own.
   bool sync_batchnorm = false;

@@ -125,7 +125,10 @@ class Staged : public Mode {
     check_stages(name_, model_, stages);
     bounds_ = {0, count};
     if (stages == 1) return;
-    const MyStages mine{.all = stages, .first = at().stage, .devices = args.devices};
+    const MyStages mine{.all = stages,
+                        .first = at().stage,
+                        .devices = args.devices,
+                        .flop_per_byte = args.flop_per_byte};
     bounds_ = balance(stage_costs(model_, dtype_, mine, world_));
   }
 

@@ -60,9 +60,9 @@ void forward_and_backward(Layer& layer, const Tensor& x, bool first) {
   layer.backward(Tensor::zeros(y.shape(), y.dtype(), y.device()), tape);
 }
 
-// The time on a device that computes 7 FLOP while it moves a byte, about as a core of a CPU in f32.
-double computed_seconds(Layer& layer, const Shape& x) {
-  constexpr double kFlopPerByte = 7, kBytesPerSecond = 2e10;
+// Only ratios of these times count.
+double computed_seconds(Layer& layer, const Shape& x, double flop_per_byte) {
+  constexpr double kBytesPerSecond = 2e10;
   double weights = 0;
   for (const Param* p : trainable_params(layer)) weights += static_cast<double>(p->shape.numel());
   // A weight that is read takes part in at least one product. Most rows of an embedding are not.
@@ -70,7 +70,7 @@ double computed_seconds(Layer& layer, const Shape& x) {
   const auto activations = static_cast<double>(x.numel() + layer.output_shape(x).numel());
   // Forward and backward read weights and activations; backward writes their gradients.
   const double bytes = 3 * sizeof(float) * (read + activations);
-  return std::max(step_flop(layer, x) / kFlopPerByte, bytes) / kBytesPerSecond;
+  return std::max(step_flop(layer, x) / flop_per_byte, bytes) / kBytesPerSecond;
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ UnitCosts measure_units(std::span<const Unit> units, const MeasureUnits& how) {
   for (size_t i = 0; i < units.size(); ++i) {
     const LayerPtr layer = part(units.subspan(i, 1));
     if (how.device.type == DeviceType::meta) {
-      seconds.push_back(computed_seconds(*layer, shape));
+      seconds.push_back(computed_seconds(*layer, shape, how.flop_per_byte));
       shape = layer->output_shape(shape);
       continue;
     }

@@ -33,12 +33,17 @@ using UnitCosts = std::vector<double>;  // per unit, on one device
 // O(units^2 * parts) time. Throws std::invalid_argument if there are more parts than units.
 std::vector<size_t> balance(const std::vector<UnitCosts>& parts);
 
+// FLOP that a core of a CPU computes in f32 while it moves a byte.
+constexpr double kCpuFlopPerByte = 7;
+
 struct MeasureUnits {
   int64_t rows = 1;
   Shape sample = {};  // of the model's input, without rows
   Dtype input = Dtype::f32, dtype = Dtype::f32;
   Device device = {};
   int repeats = 3;  // the minimum is used
+  // FLOP that the device behind a meta device computes while it moves a byte of its memory.
+  double flop_per_byte = kCpuFlopPerByte;
 };
 // Returns the seconds of forward and backward of each unit, with zeros as input, measured by device
 // events. The calling thread submits the work. On a meta device they are computed from the FLOP and

@@ -16,43 +16,47 @@ int64_t rows_to_measure(const ModelSpec& model, DeviceType type) {
   return std::clamp<int64_t>(static_cast<int64_t>(affordable_flop / std::max(flop, 1.0)), 2, 32);
 }
 
-UnitCosts seconds_a_row(const ModelSpec& model, Dtype dtype, Device device) {
+UnitCosts seconds_a_row(const ModelSpec& model, Dtype dtype, Device device, double flop_per_byte) {
   const int64_t rows = rows_to_measure(model, device.type);
   UnitCosts costs = measure_units(units(*model.layer), {.rows = rows,
                                                         .sample = model.sample,
                                                         .input = model.input,
                                                         .dtype = dtype,
-                                                        .device = device});
+                                                        .device = device,
+                                                        .flop_per_byte = flop_per_byte});
   for (double& cost : costs) cost /= static_cast<double>(rows);
   return costs;
 }
 
-// For one device type over all ranks: the stages on it, and the rank that measures it.
-class Standing {
+// For one device type over all ranks: the stages on it, and the rank that measures it (the root).
+class StageOwners {
  public:
-  Standing(DeviceType type, const MyStages& mine, Comm* world)
-      : type_(type), mine_(mine), world_(world), told_(static_cast<size_t>(mine.all) + 1) {
+  StageOwners(DeviceType type, const MyStages& mine, Comm* world)
+      : type_(type), mine_(mine), world_(world), has_stage_(static_cast<size_t>(mine.all)) {
     for (size_t i = 0; i < mine.devices.size(); ++i)
-      if (mine.devices[i].type == type) told_[static_cast<size_t>(mine.first) + i] = 1;
-    if (here() != mine.devices.end()) told_.back() = size() - rank();
-    share(told_, [&](Tensor t) { world->all_reduce(std::move(t), ReduceOp::max); });
+      if (mine.devices[i].type == type) has_stage_[static_cast<size_t>(mine.first) + i] = 1;
+    std::vector<double> shared = has_stage_;
+    shared.push_back(my_device() == mine.devices.end() ? 0 : size() - rank());  // first rank: most
+    share(shared, [&](Tensor t) { world->all_reduce(std::move(t), ReduceOp::max); });
+    root_ = size() - static_cast<int>(shared.back());
+    shared.pop_back();
+    has_stage_ = std::move(shared);
   }
 
-  bool at(size_t stage) const { return told_[stage] > 0; }
-  bool anywhere() const { return told_.back() > 0; }
+  bool owns(size_t stage) const { return has_stage_[stage] > 0; }
+  bool has_root() const { return root_ < size(); }
 
   UnitCosts measured(const ModelSpec& model, Dtype dtype) const {
-    const int by = size() - static_cast<int>(told_.back());
     UnitCosts costs(units(*model.layer).size());
-    if (by == rank()) costs = seconds_a_row(model, dtype, *here());
-    share(costs, [&](Tensor t) { world_->broadcast(std::move(t), by); });
+    if (root_ == rank()) costs = seconds_a_row(model, dtype, *my_device(), mine_.flop_per_byte);
+    share(costs, [&](Tensor t) { world_->broadcast(std::move(t), root_); });
     return costs;
   }
 
  private:
   int size() const { return world_ == nullptr ? 1 : world_->size(); }
   int rank() const { return world_ == nullptr ? 0 : world_->rank(); }
-  std::vector<Device>::const_iterator here() const {
+  std::vector<Device>::const_iterator my_device() const {
     return std::ranges::find(mine_.devices, type_, &Device::type);
   }
 
@@ -67,8 +71,8 @@ class Standing {
   const DeviceType type_;
   const MyStages& mine_;
   Comm* const world_;
-  std::vector<double> told_;  // 1 for each stage on the type; last element: world size minus the
-                              // rank that measures, or 0 if no rank has the type
+  std::vector<double> has_stage_;  // 1 for each stage on the type
+  int root_ = 0;                   // the world size if no rank has the type
 };
 
 }  // namespace
@@ -78,11 +82,11 @@ std::vector<UnitCosts> stage_costs(const ModelSpec& model, Dtype dtype, const My
   std::vector<UnitCosts> costs(static_cast<size_t>(mine.all),
                                UnitCosts(units(*model.layer).size()));
   for (const DeviceType type : kTypes) {
-    const Standing standing(type, mine, world);
-    if (!standing.anywhere()) continue;
-    const UnitCosts these = standing.measured(model, dtype);
+    const StageOwners owners(type, mine, world);
+    if (!owners.has_root()) continue;
+    const UnitCosts these = owners.measured(model, dtype);
     for (size_t stage = 0; stage < costs.size(); ++stage)
-      if (standing.at(stage))
+      if (owners.owns(stage))
         std::ranges::transform(costs[stage], these, costs[stage].begin(), std::ranges::max);
   }
   return costs;

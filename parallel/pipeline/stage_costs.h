@@ -15,6 +15,7 @@ namespace howmany {
 struct MyStages {
   int all = 1, first = 0;
   std::vector<Device> devices = {};
+  double flop_per_byte = kCpuFlopPerByte;  // see MeasureUnits
 };
 
 // Returns, for each stage, the seconds of each unit for one row. The first rank with a device of a

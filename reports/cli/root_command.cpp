@@ -117,7 +117,6 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_option(app, flag::kCluster, a.cluster, "");
   add_option(app, flag::kFinishWithin, a.finish_within, "")->check(above_zero());
   add_option(app, flag::kBudget, a.budget, "")->check(above_zero());
-  add_switch(app, flag::kSlurmWait, a.slurm_wait);
   add_measuring(app, a);
   add_output(app, a);
   add_footer(

@@ -29,8 +29,8 @@ constexpr void require_toml(bool condition) {
 namespace howmany::reports {
 namespace {
 
-constexpr double kMostDevicesOfNode = 1024, kMostDevices = 16'384;
-constexpr size_t kMostPoints = 1000;
+constexpr double kMaxDevicesOfNode = 1024, kMaxDevices = 16'384;
+constexpr size_t kMaxPoints = 1000;
 constexpr double kMicro = 1e-6, kGiga = 1e9, kMebibyte = 1 << 20;
 constexpr double kLargest = 1e12;  // of any number
 
@@ -115,7 +115,7 @@ std::pair<double, double> read_point(const Keys& keys, const toml::node& node,
 std::vector<std::pair<double, double>> read_points(const Keys& keys, const toml::node& node,
                                                    const std::string& key) {
   const toml::array* const points = node.as_array();
-  if (points == nullptr || points->empty() || points->size() > kMostPoints)
+  if (points == nullptr || points->empty() || points->size() > kMaxPoints)
     keys.fail(&node, key, "expected a list of [bytes, microseconds]");
   std::vector<std::pair<double, double>> all;
   for (const toml::node& one : *points) {
@@ -238,7 +238,7 @@ Cluster read_nodes(Keys& keys, const std::vector<Cluster>& known) {
     return cluster;
   }
   cluster.device = keys.text("device");
-  cluster.devices_per_node = keys.count("devices_per_node", kMostDevicesOfNode);
+  cluster.devices_per_node = keys.count("devices_per_node", kMaxDevicesOfNode);
   cluster.node = read_node(keys, cluster.devices_per_node);
   return cluster;
 }
@@ -254,7 +254,7 @@ Cluster read_cluster(const toml::table& table, const std::string& source,
   cluster.cores = read_cores(keys);
   if (const auto memory = keys.number_if("memory_gb", 0.1, 1e5)) cluster.memory_gb = memory;
   cluster.price_per_device_hour = keys.number_if("price_per_device_hour", 0, 1e9);
-  if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMostDevices);
+  if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMaxDevices);
   keys.close();
   return cluster;
 }

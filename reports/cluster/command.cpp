@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20;
 constexpr double kSizes[] = {1 * kMiB, 25 * kMiB, 100 * kMiB, 1024 * kMiB};
-constexpr int kMostNodes = 16;
+constexpr int kMaxNodes = 16;
 
 struct ClusterArguments {
   std::string what = "list";
@@ -39,7 +39,7 @@ std::string between_nodes(const Cluster& c) {
 std::vector<int> numbers(const Cluster& c) {
   std::vector<int> all;
   for (int n = 2; n < c.devices_per_node; n *= 2) all.push_back(n);
-  for (int nodes = 1; nodes <= kMostNodes; nodes *= 2)
+  for (int nodes = 1; nodes <= kMaxNodes; nodes *= 2)
     if (const int n = nodes * c.devices_per_node; n > 1 && c.refusal(n).empty()) all.push_back(n);
   return all;
 }

@@ -14,8 +14,6 @@
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/model_runs.h"
 #include "reports/predict/preset.h"
-#include "reports/predict/rehearsed.h"
-#include "reports/predict/slurm_wait.h"
 
 namespace howmany::reports {
 namespace {
@@ -65,7 +63,7 @@ std::vector<std::string> modes_of(const Arguments& a) {
   std::vector<std::string> modes = join_options(a.modes);
   if (modes.empty()) modes = {kPlainMode};
   for (const std::string& mode : modes)
-    if (!is_rehearsable(mode))
+    if (!is_computable(mode))
       throw InputError(fmt::format(
           "{} {}: on GPUs that are not here, ddp, sharded, tensor, pipeline and hybrid over ranks "
           "are predicted",
@@ -87,24 +85,23 @@ ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
 
 // The forecast of the mode, or that of the fastest mode on each number of GPUs.
 Forecast forecast_of(const Arguments& a, const std::vector<std::string>& modes,
-                     const ModelCosts& costs, const PresetOptions& options, Preset p) {
+                     const PresetOptions& options, Preset p) {
   const std::string &model = a.models[0], &precision = options.precision;
   const ForecastOptions asked = options_of(a, p.cluster);
-  if (modes == std::vector<std::string>{kPlainMode}) {
+  if (modes == std::vector<std::string>{kPlainMode})
     p.basis += " " + memory_sentence(model, precision, p);
-    return forecast(costs, p, asked);
-  }
-  p.basis += fmt::format(
-      " The exchanges of {} own code, run without computing. A row is empty if its step "
-      "does not fit with adamw.",
-      modes.size() == 1 ? modes[0] + " are those of its" : "the modes are those of their");
+  else
+    p.basis += fmt::format(
+        " The exchanges of {} own code, run without computing. A row is empty if its step "
+        "does not fit with adamw.",
+        modes.size() == 1 ? modes[0] + " are those of its" : "the modes are those of their");
   std::vector<int> counts = counts_up_to(asked.up_to, 1);
   counts.insert(counts.begin(), 1);
   std::vector<Forecast> all;
   for (const std::string& mode : modes) {
     p.mode = mode;
     p.steps = steps_of_mode(model, precision, p, counts);
-    all.push_back(forecast(costs, p, asked));
+    all.push_back(forecast(model, p, asked));
   }
   return all.size() == 1 ? all[0] : fastest_of(all, modes);
 }
@@ -131,10 +128,9 @@ int predict_absent_gpus(const Arguments& a) {
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
     throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
   const std::vector<std::string> modes = modes_of(a);
-  const ModelCosts costs = read_costs(a.models[0]);
+  const ModelWork work = read_work(a.models[0]);
   const PresetOptions options = preset_options(a);
-  Forecast result = forecast_of(a, modes, costs, options, preset(costs, cluster, options));
-  if (a.slurm_wait) ask_slurm(result);
+  const Forecast result = forecast_of(a, modes, options, preset(work, cluster, options));
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
   return exit_code::kFine;

@@ -8,11 +8,11 @@
 #include <map>
 #include <tuple>
 
-#include "core/base/private_folder.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "reports/predict/computed.h"
 #include "reports/results/machine.h"
 
 namespace howmany::reports {
@@ -36,15 +36,15 @@ void check_script(const Request& request) {
 }  // namespace
 
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
-  const int count = c.is_rehearsal() ? rehearsing_ranks(request, c.devices) : c.devices;
-  const std::vector<std::string> devices(request.devices.begin(), request.devices.begin() + count);
+  const std::vector<std::string> devices(request.devices.begin(),
+                                         request.devices.begin() + c.devices);
   const bool weak = request.scaling == Scaling::kWeak;
   std::vector<std::string> argv = {find_program("speedup_bench")};
   auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
   add(flag::kModel, c.model);
-  add(flag::kMode, c.is_rehearsal() ? request.modes[0] : c.mode);
+  add(flag::kMode, c.mode);
   add(flag::kBackend, c.backend);
   add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
   add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
@@ -77,14 +77,13 @@ void check_with_bench(const Request& request) {
   }
   for (const auto& [key, configuration] : largest) {
     Command command{.argv = bench_arguments(request, configuration), .timeout_seconds = 60};
-    const PrivateFolder folder;
-    const BenchScratch scratch(folder.path());
-    if (configuration.is_rehearsal())
-      for (const std::string& word : rehearse_flag(request, configuration.devices, scratch))
-        command.argv.push_back(word);
     command.argv.emplace_back(flag::kList);
     refuse_if_refused(command, "speedup_bench");
   }
+  if (const BeyondPlan& beyond = request.beyond; !beyond.cluster.empty())
+    check_computable(request.workloads[0].model, request.passed["precision"], request.modes[0],
+                     request.workloads[0].batch, request.scaling == Scaling::kStrong,
+                     cluster_of(beyond), beyond.up_to);
 }
 
 std::vector<std::string> leave_out_refused(Request& request) {

@@ -8,21 +8,19 @@
 #include "core/base/schema/reasons.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/predict/computed.h"
 #include "reports/predict/decide.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/rehearsed.h"
-#include "reports/predict/slurm_wait.h"
 #include "reports/results/plain_json.h"
 
 namespace howmany::reports {
 namespace {
 
-std::optional<Rehearsed> rehearsed(const Plan& plan, const Results& results,
-                                   const Summary& summary) {
-  if (plan.request.beyond.cluster.empty()) return {};
+std::vector<nlohmann::json> lines_of(const Results& results) {
   std::vector<nlohmann::json> lines;
   for (const BenchRun& run : results.runs) lines.push_back(run.samples.json);
-  return rehearsed_of(summary, lines, cluster_of(plan.request.beyond));
+  return lines;
 }
 
 void apply(const BeyondAsked& asked, ForecastOptions& options) {
@@ -41,10 +39,15 @@ Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary
   ForecastOptions asked;
   asked.up_to = plan.request.beyond.up_to;
   apply(limits, asked);
-  const std::optional<Rehearsed> r = rehearsed(plan, results, summary);
-  if (r) asked.devices_per_node = r->cluster.devices_per_node;
-  if (r) asked.price = r->cluster.price_per_device_hour;
-  return forecast(trained_in(summary, r), asked, r);
+  const BeyondPlan& beyond = plan.request.beyond;
+  if (beyond.cluster.empty()) return forecast(trained_in(summary), asked);
+  const Cluster cluster = cluster_of(beyond);
+  asked.devices_per_node = cluster.devices_per_node;
+  asked.price = cluster.price_per_device_hour;
+  const std::optional<ClusterSteps> steps = plan.request.script.given()
+                                                ? rehearsed_of(summary, lines_of(results), cluster)
+                                                : computed_in(summary, cluster, asked);
+  return forecast(trained_in(summary, steps), asked, steps);
 }
 
 }  // namespace
@@ -61,9 +64,6 @@ nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, con
 void check(const BeyondAsked& asked) {
   if (!asked.samples && (asked.finish_within_hours || asked.budget_device_hours))
     throw InputError("a limit of time or device-hours needs --samples");
-  ForecastOptions options;
-  apply(asked, options);
-  if (asked.slurm_wait) check_slurm_wait(options);
 }
 
 nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked) {
@@ -71,13 +71,6 @@ nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAs
   Forecast f = forecast_from_json(beyond, "summary.json");
   apply(asked, f.options);
   decide(f);
-  return to_json(f);
-}
-
-nlohmann::ordered_json with_slurm_waits(const nlohmann::json& beyond) {
-  if (beyond.contains("refused")) return beyond;
-  Forecast f = forecast_from_json(beyond, "summary.json");
-  ask_slurm(f);
   return to_json(f);
 }
 

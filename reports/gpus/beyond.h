@@ -14,9 +14,8 @@ namespace howmany::reports {
 // The limits of the command line. Absent members keep those of an earlier answer.
 struct BeyondAsked {
   std::optional<double> min_efficiency, samples, finish_within_hours, budget_device_hours;
-  bool slurm_wait = false;
 };
-// Throws InputError if a limit lacks the number of samples, or sbatch is missing.
+// Throws InputError if a limit lacks the number of samples.
 void check(const BeyondAsked& asked);
 
 // Returns the JSON of a Forecast, or {"refused": why}. `summary` holds the measurements.
@@ -24,10 +23,6 @@ nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, con
                                    const BeyondAsked& asked);
 // Decides again. `beyond` is such a JSON.
 nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked);
-
-// Asks Slurm when each number of devices would start (slurm_wait.h), and decides again. Returns
-// `beyond` if there is no answer.
-nlohmann::ordered_json with_slurm_waits(const nlohmann::json& beyond);
 
 // Returns true if this part comes first: the measured part has no answer, because one device was
 // measured, and this one was not refused.

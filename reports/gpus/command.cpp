@@ -64,11 +64,11 @@ bool on_cpu_cores(const Summary& summary) {
 std::string plan_path(const std::string& folder) { return folder + "/plan.json"; }
 
 BeyondAsked asked_beyond(const Arguments& a) {
-  const BeyondAsked asked{a.min_efficiency, a.samples, a.finish_within, a.budget, a.slurm_wait};
+  const BeyondAsked asked{a.min_efficiency, a.samples, a.finish_within, a.budget};
   check(asked);
-  if (!a.up_to && a.resume.empty() && (a.finish_within || a.budget || a.slurm_wait))
-    throw InputError(fmt::format("{}, {} and {} need {}", flag::kFinishWithin.name,
-                                 flag::kBudget.name, flag::kSlurmWait.name, flag::kUpTo.name));
+  if (!a.up_to && a.resume.empty() && (a.finish_within || a.budget))
+    throw InputError(fmt::format("{} and {} need {}", flag::kFinishWithin.name, flag::kBudget.name,
+                                 flag::kUpTo.name));
   return asked;
 }
 
@@ -118,8 +118,9 @@ Plan new_plan(const Arguments& arguments, std::string& why) {
   return plan;
 }
 
+// `beyond`: the answer for more devices too, which takes a second.
 Summary summarise(const Plan& plan, const Results& results, const AdviceOptions& options,
-                  const BeyondAsked& beyond) {
+                  const std::optional<BeyondAsked>& beyond = {}) {
   Summary summary;
   summary.context = results.context;
   summary.context["howmany_version"] = HM_VERSION;
@@ -128,8 +129,8 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   summary.context["howmany_machine"] = plan.machine;
   summary.measurements = measurements(plan, results);
   summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
-  if (plan.request.beyond.up_to > 0)
-    summary.answer["beyond"] = beyond_json(plan, results, summary, beyond);
+  if (beyond && plan.request.beyond.up_to > 0)
+    summary.answer["beyond"] = beyond_json(plan, results, summary, *beyond);
   return summary;
 }
 
@@ -215,8 +216,7 @@ void measure_into(const std::string& folder, const Plan& plan, const Arguments& 
     MeasureOptions how{folder, arguments.run_timeout, arguments.verbose, {}};
     how.on_progress = [&](const MeasureOptions::Progress& now) {
       progress.show(now);
-      if (now.finished != nullptr)
-        write_summary(folder, summarise(plan, results, options, asked_beyond(arguments)));
+      if (now.finished != nullptr) write_summary(folder, summarise(plan, results, options));
     };
     measure(plan, how, results);
   } catch (const InputError& error) {
@@ -237,9 +237,7 @@ int measure_and_print(const Plan& plan, const std::string& folder, Results& resu
   catch_interrupts();
   measure_into(folder, plan, arguments, options, results);
   if (!results.usage_error.empty()) throw InputError(results.usage_error);
-  Summary summary = summarise(plan, results, options, asked_beyond(arguments));
-  if (arguments.slurm_wait && summary.answer.contains("beyond"))
-    summary.answer["beyond"] = with_slurm_waits(summary.answer["beyond"]);
+  const Summary summary = summarise(plan, results, options, asked_beyond(arguments));
   write_summary(folder, summary);
   tell_ending(results, folder);
   print(summary, options, arguments, folder);

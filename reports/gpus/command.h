@@ -34,7 +34,6 @@ struct Arguments {
   std::optional<int> up_to;                     // devices; more than there are
   std::string cluster;                          // a name or a file
   std::optional<double> finish_within, budget;  // of these: hours, device-hours
-  bool slurm_wait = false;                      // ask Slurm when each of these would start
 
   std::string out, resume;
   std::vector<std::string> paths;  // of `report`

@@ -37,12 +37,7 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
   argv.insert(argv.end(),
               {flag::kCaseBudget, fmt::format("{:.3f}", seconds), flag::kSamplesFile,
                scratch.samples, "--benchmark_out=" + scratch.bench, "--benchmark_out_format=json"});
-  std::vector<std::string> more;
-  if (c.is_rehearsal())
-    more = rehearse_flag(request, c.devices, scratch);
-  else if (!trace.empty())
-    more = {flag::kTraceFile.name, trace};
-  argv.insert(argv.end(), more.begin(), more.end());
+  if (!trace.empty()) argv.insert(argv.end(), {flag::kTraceFile.name, trace});
   return argv;
 }
 
@@ -51,11 +46,8 @@ std::string run_name(const Request& request, const Configuration& c) {
     return fmt::format("{}/script/{}/devices:{}", c.is_rehearsal() ? c.mode : "speedup", c.model,
                        c.devices);
   const std::string& precision = request.passed["precision"];
-  const bool rehearsed = c.is_rehearsal();
-  return fmt::format("{}/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}",
-                     rehearsed ? c.mode : "speedup", rehearsed ? request.modes[0] : c.mode, c.model,
-                     rehearsed ? c.mode : c.backend, c.devices,
-                     (global_batch(request, c) + c.devices - 1) / c.devices,
+  return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
+                     c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong",
                      precision.empty() ? "" : "/precision:" + precision);
 }

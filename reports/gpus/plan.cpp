@@ -24,8 +24,8 @@ constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64
 
 constexpr int kMostPlanned = 1 << 16;  // devices; times 9,999 it is still an int
 
-// The numbers of devices on which the mode can run. If there is none, it may still be rehearsed on
-// more; else all, and the bench says why they are refused.
+// The numbers of devices on which the mode can run. If there is none, its steps may still be
+// computed on more; else all, and the bench says why they are refused.
 std::vector<int> counts_of(const Request& request, const std::string& mode) {
   std::vector<int> counts;
   const int least = devices_of_a_model(mode);
@@ -45,18 +45,6 @@ void add_mode(std::vector<Configuration>& all, const Request& request, const Wor
       if (mode.substr(0, mode.find(':')) == "single" && count > 1) continue;
       if (std::find(all.begin(), all.end(), next) == all.end()) all.push_back(next);
     }
-  }
-}
-
-// One, or one for each number of devices if the work of a device depends on their number.
-void add_rehearsals(std::vector<Configuration>& all, const Request& request,
-                    const Workload& workload) {
-  const std::string& mode = request.modes.front();
-  const int most = request.beyond.up_to, measured = request.counts.back();
-  const bool each = !is_replayable(mode) || request.scaling == Scaling::kStrong;
-  for (const int count : counts_up_to(most, measured)) {
-    if (count == most || (each && count % devices_of_a_model(mode) == 0))
-      all.push_back({workload.model, kRehearsalMode, "local", count, workload.batch, false});
   }
 }
 
@@ -162,7 +150,6 @@ std::vector<Configuration> configurations(const Request& request) {
       continue;
     }
     for (const std::string& mode : request.modes) add_mode(all, request, workload, mode);
-    if (!request.beyond.cluster.empty()) add_rehearsals(all, request, workload);
   }
   return all;
 }

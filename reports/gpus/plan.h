@@ -24,7 +24,7 @@ struct Workload {
 // Numbers of devices beyond those that are here (--up-to).
 struct BeyondPlan {
   int up_to = 0;        // 0: none
-  std::string cluster;  // its collectives are rehearsed; empty: none
+  std::string cluster;  // of which steps are rehearsed or computed; empty: none
   std::string text;     // of its file; empty if it is built in. Only plan.json has it.
 };
 // Returns the devices that hold a model together by the options ways=n and stages=n of the mode; 1
@@ -58,7 +58,7 @@ struct Request {
 
 constexpr const char* kTour = "tour";  // of the JSON of a request
 
-// The mode of a configuration that runs one rank of `devices` (--rehearse of the benches).
+// The mode of a configuration that runs one rank of `devices` of a script (--rehearse).
 constexpr const char* kRehearsalMode = kRehearsalSuite;
 
 struct Configuration {

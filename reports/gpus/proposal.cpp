@@ -51,12 +51,12 @@ DocumentTable measured_table(const Advice& advice, const Request& request, doubl
 DocumentTable more_table(const Forecast& f) {
   DocumentTable table{
       {f.noun + "s", "evidence", "samples/s", "90 % interval", "efficiency", "90 % interval"}, {}};
-  for (const Offer& offer : f.offers)
-    if (!offer.is_measured() && offer.refused.empty())
+  for (const ForecastRow& row : f.rows)
+    if (!row.is_measured() && row.refused.empty())
       table.rows.push_back(
-          {std::to_string(offer.devices), name_of(offer.evidence), format_count(offer.per_s.value),
-           range(offer.per_s.low, offer.per_s.high, format_count), ratio(offer.efficiency.value),
-           range(offer.efficiency.low, offer.efficiency.high, ratio)});
+          {std::to_string(row.devices), name_of(row.evidence), format_count(row.per_s.value),
+           range(row.per_s.low, row.per_s.high, format_count), ratio(row.efficiency.value),
+           range(row.efficiency.low, row.efficiency.high, ratio)});
   return table;
 }
 

@@ -228,12 +228,12 @@ void refuse_other_devices(const Cluster& cluster, const Request& request) {
                   cluster.name, cluster.device, gpus ? "a GPU" : "CPU cores"));
 }
 
-// Throws InputError if our own model cannot be rehearsed as asked.
-void refuse_other_rehearsals(const Request& request) {
+// Throws InputError if steps of our own model are not computed as the request has it.
+void refuse_uncomputable(const Request& request) {
   if (request.script.given()) return;
   if (request.workloads.size() != 1)
     throw InputError(fmt::format("{} needs one {}", flag::kCluster.name, flag::kModel.name));
-  if (request.modes.size() != 1 || !is_rehearsable(request.modes[0]))
+  if (request.modes.size() != 1 || !is_computable(request.modes[0]))
     throw InputError(fmt::format("{} is for one {}, with one device in each rank",
                                  flag::kCluster.name, flag::kMode.name));
   const int least = devices_of_a_model(request.modes[0]);
@@ -256,7 +256,7 @@ void resolve_beyond(const Arguments& a, Request& request) {
   }
   if (!request.script.rate.empty())
     throw InputError("--cluster rehearses a PyTorch script, and --rate is for other programs");
-  refuse_other_rehearsals(request);
+  refuse_uncomputable(request);
   const Cluster cluster = find_cluster(a.cluster);
   refuse_other_devices(cluster, request);
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())

@@ -130,11 +130,6 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
       {"scaling", request.scaling == Scaling::kWeak ? "weak" : "strong"},
       {"cores_per_device", std::to_string(request.cores_per_device)}};
   if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
-  if (c.is_rehearsal()) {
-    all[parameter::kMode] = request.modes[0];
-    all[parameter::kBackend] = c.mode;
-    all[parameter::kEvidence] = "rehearsed";
-  }
   if (request.sync_batchnorm) all["sync_batchnorm"] = "1";
   for (const auto& [name, word] : request.passed.given()) {
     std::string key = name;

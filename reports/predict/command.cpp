@@ -16,19 +16,18 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster.h"
-#include "reports/predict/chakra.h"
+#include "reports/predict/computed.h"
 #include "reports/predict/forecast_json.h"
 #include "reports/predict/rehearsed.h"
-#include "reports/predict/slurm_wait.h"
 
 namespace howmany::reports {
 namespace {
 
 struct PredictArguments {
-  std::string path, rates, chakra;
+  std::string path, rates;
   ForecastOptions options;
   std::string cluster;
-  bool slurm_wait = false, json = false, no_color = false;
+  bool json = false, no_color = false;
 };
 
 void apply(const Cluster& cluster, ForecastOptions& options) {
@@ -50,24 +49,14 @@ Forecast forecast_of(const PredictArguments& a) {
   if (!a.rates.empty()) return forecast({.rates = parse_rates(a.rates)}, options);
   const bool folder = std::filesystem::is_directory(a.path);
   const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
-  std::optional<Rehearsed> rehearsed;
-  if (cluster && folder) rehearsed = rehearsed_in(a.path, summary, *cluster);
-  return forecast(trained_in(summary, rehearsed), options, rehearsed);
-}
-
-void export_steps(const PredictArguments& a) {
-  if (!std::filesystem::is_directory(a.path))
-    throw InputError(
-        fmt::format("{} needs the folder of a howmany gpus with a rehearsal", flag::kChakra.name));
-  const StepLog log = rehearsed_log(a.path, read_summary(a.path + "/summary.json"));
-  write_chakra(log, a.chakra);
-  fmt::print(stderr, "Wrote {0}.0.et to {0}.{1}.et\n", a.chakra, log.world - 1);
+  std::optional<ClusterSteps> steps;
+  if (cluster && folder) steps = rehearsed_in(a.path, summary, *cluster);
+  if (cluster && !steps) steps = computed_in(summary, *cluster, options);
+  return forecast(trained_in(summary, steps), options, steps);
 }
 
 int run_predict(const PredictArguments& a) {
-  Forecast result = forecast_of(a);
-  if (a.slurm_wait) ask_slurm(result);
-  if (!a.chakra.empty()) export_steps(a);
+  const Forecast result = forecast_of(a);
   const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
   return exit_code::kFine;
@@ -83,7 +72,7 @@ void add_predict_command(CLI::App& app, int& code) {
       ->type_name("PATH");
   add_option(*sub, flag::kRates, a->rates);
   add_option(*sub, flag::kUpTo, a->options.up_to, "4 times the largest measured number")
-      ->check(whole_between(2, kMostPredicted));
+      ->check(whole_between(2, kMaxPredicted));
   auto* const node = add_option(*sub, flag::kDevicesPerNode, a->options.devices_per_node)
                          ->check(whole_between(1, 1024));
   add_option(*sub, flag::kCluster, a->cluster, "")->excludes(node);
@@ -91,8 +80,6 @@ void add_predict_command(CLI::App& app, int& code) {
   add_count(*sub, flag::kSamples, a->options.samples, "");
   add_option(*sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
   add_option(*sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
-  add_switch(*sub, flag::kSlurmWait, a->slurm_wait);
-  add_option(*sub, flag::kChakra, a->chakra, "");
   add_json(*sub, a->json);
   add_no_color(*sub, a->no_color);
   sub->footer(
@@ -100,7 +87,6 @@ void add_predict_command(CLI::App& app, int& code) {
       "Examples:\n"
       "  howmany predict howmany-out/20260101T120000Z --up-to 16\n"
       "  howmany predict RUN --samples 90M --finish-within 24 --budget 500\n"
-      "  howmany predict RUN --samples 90M --slurm-wait          # and when would each start?\n"
       "  howmany predict RUN --cluster h100x8 --up-to 64         # replays the rehearsal of RUN "
       "there\n"
       "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");

@@ -19,37 +19,36 @@ class Decision {
   explicit Decision(Forecast& f) : f_(f), o_(f.options) {}
 
   void write() {
-    const Offer* const chosen = choose(&Range::low, &Range::high);
+    const ForecastRow* const chosen = choose(&Range::low, &Range::high);
     f_.recommended.reset();
     f_.sentences.clear();
     if (chosen != nullptr) f_.recommended = chosen->devices;
     f_.sentences.push_back(chosen == nullptr ? none() : answer(*chosen));
     if (chosen != nullptr && o_.samples) f_.sentences.push_back(cost(*chosen));
     add_hopeful(chosen);
-    add_earliest();
     if (!f_.basis.empty()) f_.sentences.push_back(f_.basis);
     add_next_run();
   }
 
  private:
   // The ends of the intervals that must meet the options.
-  bool meets(const Offer& offer, double Range::*rate_end, double Range::*cost_end) const {
-    if (!offer.refused.empty()) return false;
+  bool meets(const ForecastRow& row, double Range::*rate_end, double Range::*cost_end) const {
+    if (!row.refused.empty()) return false;
     const bool in_budget = !o_.budget_device_hours ||
-                           device_hours(offer, *o_.samples).*cost_end <= *o_.budget_device_hours;
+                           device_hours(row, *o_.samples).*cost_end <= *o_.budget_device_hours;
     if (o_.finish_within_hours)
-      return in_budget && hours(offer, *o_.samples).*cost_end <= *o_.finish_within_hours;
-    return in_budget && offer.efficiency.*rate_end >= o_.min_efficiency;
+      return in_budget && hours(row, *o_.samples).*cost_end <= *o_.finish_within_hours;
+    return in_budget && row.efficiency.*rate_end >= o_.min_efficiency;
   }
 
   // If nothing was measured, one device is not among the answers: its efficiency is 1 by
   // definition.
-  const Offer* choose(double Range::*rate_end, double Range::*cost_end) const {
-    const Offer* chosen = nullptr;
-    for (const Offer& offer : f_.offers) {
-      if (!f_.basis.empty() && offer.devices == 1) continue;
-      if (!meets(offer, rate_end, cost_end)) continue;
-      chosen = &offer;
+  const ForecastRow* choose(double Range::*rate_end, double Range::*cost_end) const {
+    const ForecastRow* chosen = nullptr;
+    for (const ForecastRow& row : f_.rows) {
+      if (!f_.basis.empty() && row.devices == 1) continue;
+      if (!meets(row, rate_end, cost_end)) continue;
+      chosen = &row;
       if (o_.finish_within_hours) break;
     }
     return chosen;
@@ -67,21 +66,21 @@ class Decision {
 
   std::string none() const {
     return fmt::format("No answer: no number of {}s up to {} is sure {}.", f_.noun,
-                       f_.offers.back().devices, target());
+                       f_.rows.back().devices, target());
   }
 
-  std::string with_mode(const Offer& offer) const {
-    const std::string devices = number(offer.devices, f_.noun);
-    return offer.mode.empty() ? devices : fmt::format("{} with {}", devices, offer.mode);
+  std::string with_mode(const ForecastRow& row) const {
+    const std::string devices = number(row.devices, f_.noun);
+    return row.mode.empty() ? devices : fmt::format("{} with {}", devices, row.mode);
   }
 
-  std::string answer(const Offer& chosen) const {
+  std::string answer(const ForecastRow& chosen) const {
     const std::string start = fmt::format("Ask for {}", with_mode(chosen));
     if (chosen.is_measured())
       return fmt::format("{}, as measured: {} is sure {}.", start,
                          o_.finish_within_hours ? "the smallest number that" : "no larger number",
                          target());
-    const int first = f_.offers.front().devices;
+    const int first = f_.rows.front().devices;
     const double factor = static_cast<double>(chosen.devices) / first;
     const Range& e = chosen.efficiency;
     return fmt::format(
@@ -93,7 +92,7 @@ class Decision {
                                : "target " + format_ratio(o_.min_efficiency));
   }
 
-  std::string cost(const Offer& chosen) const {
+  std::string cost(const ForecastRow& chosen) const {
     const Range time = hours(chosen, *o_.samples), device = device_hours(chosen, *o_.samples);
     const auto seconds = [](double h) { return format_seconds(h * kSecondsPerHour); };
     const std::string start =
@@ -114,8 +113,8 @@ class Decision {
   }
 
   // A number that meets the options at the predicted value, but not at the end of its interval.
-  void add_hopeful(const Offer* chosen) {
-    const Offer* const may = choose(&Range::value, &Range::value);
+  void add_hopeful(const ForecastRow* chosen) {
+    const ForecastRow* const may = choose(&Range::value, &Range::value);
     if (may == nullptr || may == chosen) return;
     f_.sentences.push_back(
         fmt::format("{} may do: efficiency {} predicted ({}).", with_mode(*may),
@@ -123,23 +122,8 @@ class Decision {
                     to(format_ratio(may->efficiency.low), format_ratio(may->efficiency.high))));
   }
 
-  // The end of the training includes the wait for the start.
-  void add_earliest() {
-    const auto end = [&](const Offer& offer) {
-      return *offer.wait_hours + hours(offer, *o_.samples).value;
-    };
-    const Offer* first = nullptr;
-    for (const Offer& offer : f_.offers)
-      if (offer.wait_hours && (first == nullptr || end(offer) < end(*first))) first = &offer;
-    if (first == nullptr) return;
-    f_.sentences.push_back(fmt::format(
-        "{} would finish first, {} from now: {} of them until the start, which is Slurm's guess.",
-        number(first->devices, f_.noun), format_seconds(end(*first) * kSecondsPerHour),
-        format_seconds(*first->wait_hours * kSecondsPerHour)));
-  }
-
   void add_next_run() {
-    const int most = f_.offers.back().devices;
+    const int most = f_.rows.back().devices;
     if (!f_.basis.empty()) {
       f_.sentences.push_back(fmt::format(
           "Run your own script on one {} next: howmany gpus --up-to {} --cluster {} -- python "
@@ -161,15 +145,15 @@ class Decision {
 
 }  // namespace
 
-Range hours(const Offer& offer, double samples) {
-  const Range& rate = offer.per_s;
+Range hours(const ForecastRow& row, double samples) {
+  const Range& rate = row.per_s;
   const double all = samples / kSecondsPerHour;
   return {all / rate.value, all / rate.high, all / rate.low};
 }
 
-Range device_hours(const Offer& offer, double samples) {
-  const Range time = hours(offer, samples);
-  const double n = offer.devices;
+Range device_hours(const ForecastRow& row, double samples) {
+  const Range time = hours(row, samples);
+  const double n = row.devices;
   return {n * time.value, n * time.low, n * time.high};
 }
 

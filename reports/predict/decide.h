@@ -7,8 +7,8 @@
 namespace howmany::reports {
 
 // Time to train `samples`, and GPUs times that time. `low` is at the high end of the rate.
-Range hours(const Offer& offer, double samples);
-Range device_hours(const Offer& offer, double samples);
+Range hours(const ForecastRow& row, double samples);
+Range device_hours(const ForecastRow& row, double samples);
 
 // Sets `recommended` and the sentences. The unfavourable end of each interval must meet the
 // options. With `finish_within_hours`, the answer is the smallest number of GPUs that finishes,

@@ -37,14 +37,14 @@ bool is_usable(const Measurement& m) {
   });
 }
 
-void refuse_if_unlike_the_curves(const Measurement& m, const std::optional<Rehearsed>& rehearsed) {
-  const bool cpu = rehearsed && rehearsed->cluster.device == kCpuDevice;
+void refuse_if_unlike_the_curves(const Measurement& m, const std::optional<ClusterSteps>& steps) {
+  const bool cpu = steps && steps->cluster.device == kCpuDevice;
   if (!cpu && parameter_of(m, "device_list").starts_with("cpu"))
     throw InputError(
         "the run was measured on CPU devices, and the predictions are of GPUs: give --rates, a run "
-        "on GPUs, or --cluster and a rehearsal for a cluster of CPUs");
+        "on GPUs, or the --cluster of CPUs that it was for");
   if (const std::string scaling = parameter_of(m, parameter::kScaling);
-      scaling == "neither" || (scaling == "strong" && !rehearsed))
+      scaling == "neither" || (scaling == "strong" && !steps))
     throw InputError(
         fmt::format("the run has {} scaling, and predictions are compared with weak scaling only: "
                     "keep the batch per device",
@@ -55,21 +55,26 @@ std::string interval(const Range& range) {
   return fmt::format("{} to {}", format_ratio(range.low), format_ratio(range.high));
 }
 
-Offer measured_offer(const RateAt& first, const RateAt& one) {
+ForecastRow measured_row(const RateAt& first, const RateAt& one) {
   const double efficiency = relative_efficiency(first, one);
-  Offer offer;
-  offer.devices = one.devices;
-  offer.evidence = Evidence::kMeasured;
-  offer.per_s = {one.per_s, one.per_s, one.per_s};
-  offer.efficiency = {efficiency, efficiency, efficiency};
-  return offer;
+  ForecastRow row;
+  row.devices = one.devices;
+  row.evidence = Evidence::kMeasured;
+  row.per_s = {one.per_s, one.per_s, one.per_s};
+  row.efficiency = {efficiency, efficiency, efficiency};
+  return row;
 }
 
-// Explains the rows of a rehearsal.
-std::string rows_of(const Forecast& f) {
+// Explains the rows of rehearsed or computed steps.
+std::string origin_of_rows(const Forecast& f) {
+  if (f.computed)
+    return fmt::format(
+        "Predicted rows: the mode's own code, run without computing, with the step of one {} and "
+        "the times of {}.",
+        f.noun, f.cluster);
   const auto count = [&](Evidence evidence) {
-    return std::ranges::count_if(f.offers, [&](const Offer& offer) {
-      return offer.refused.empty() && offer.evidence == evidence;
+    return std::ranges::count_if(f.rows, [&](const ForecastRow& row) {
+      return row.refused.empty() && row.evidence == evidence;
     });
   };
   if (count(Evidence::kRehearsed) > 0 && count(Evidence::kPredicted) == 0)
@@ -87,15 +92,15 @@ std::string rows_of(const Forecast& f) {
 }
 
 std::string stragglers_in(const Forecast& f) {
-  const double slower = straggler_factor(f.spread, f.offers.back().devices) - 1;
+  const double slower = straggler_factor(f.spread, f.rows.back().devices) - 1;
   if (slower < 0.0005) return "";
   return fmt::format(
       " They include the wait for the slowest of {}: steps vary by {} here, which costs {}.",
-      f.offers.back().devices, format_percent(f.spread), format_percent(slower));
+      f.rows.back().devices, format_percent(f.spread), format_percent(slower));
 }
 
 std::string footnote(const Forecast& f) {
-  const Offer& last = f.offers.back();
+  const ForecastRow& last = f.rows.back();
   const RungUsed rung = rung_used(known_rates(f), last.devices, f.options.devices_per_node);
   if (!f.basis.empty())
     return fmt::format(
@@ -105,10 +110,12 @@ std::string footnote(const Forecast& f) {
   if (!f.cluster.empty())
     return fmt::format(
         "{}{} The intervals are as wide as {} published curves of weak scaling spread{}. {}",
-        rows_of(f), stragglers_in(f), rung.curves,
+        origin_of_rows(f), stragglers_in(f), rung.curves,
         f.strong ? "; none of strong scaling was compared" : "",
-        f.noun == kGpuNoun ? "No rehearsal was compared with a real run on GPUs yet."
-                           : "On CPUs, the cores that collectives use are missing in a rehearsal.");
+        f.computed ? "No such row was compared with a real run yet."
+        : f.noun == kGpuNoun
+            ? "No rehearsal was compared with a real run on GPUs yet."
+            : "On CPUs, the cores that collectives use are missing in a rehearsal.");
   return fmt::format(
       "Predicted rows: from the measured rates and {} published curves of weak scaling from {} "
       "sources, not from a run. {} {}s per node (--devices-per-node).",
@@ -116,7 +123,7 @@ std::string footnote(const Forecast& f) {
 }
 
 // y(n) as the replay has it, from the measured loss at the largest measured number on.
-double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, int devices) {
+double replayed_loss(const ClusterSteps& r, const std::vector<RateAt>& measured, int devices) {
   const double there = logged_seconds(r.log);
   const auto loss = [&](int n) {
     return -std::log(r.efficiency) + std::log(replayed_seconds(r.log, r.cluster, n) / there);
@@ -128,31 +135,42 @@ double replayed_loss(const Rehearsed& r, const std::vector<RateAt>& measured, in
          loss(last) + std::log(slowest(devices) / slowest(last));
 }
 
+// y(n) as rehearsed or computed. Computed, it grows from the measured loss at the largest measured
+// number on, if the mode has a step there.
+double loss_by_devices(const ClusterSteps& s, const std::vector<RateAt>& measured, int devices) {
+  const double loss = -std::log(s.efficiency_by_devices.at(devices));
+  const auto last = s.efficiency_by_devices.find(measured.back().devices);
+  if (!s.computed || last == s.efficiency_by_devices.end()) return loss;
+  return loss + std::log(last->second) -
+         std::log(relative_efficiency(measured.front(), measured.back()));
+}
+
 // True if the steps of the log are replayed for that number of devices.
-bool replays(const Rehearsed& r, int devices) {
+bool replays(const ClusterSteps& r, int devices) {
   return r.replayable || (r.other_cluster && devices == r.log.world && !r.log.steps.empty());
 }
 
 // Why nothing is known of that number of devices; empty if something is.
-std::string refusal_of(const Rehearsed& r, int devices) {
+std::string refusal_of(const ClusterSteps& r, int devices) {
   if (const std::string why = r.cluster.refusal(devices); !why.empty()) return why;
   if (replays(r, devices)) return replay_refusal(r.log, devices);
-  if (const auto failed = r.failed.find(devices); failed != r.failed.end()) return failed->second;
-  if (r.other_cluster || !r.at.contains(devices))
+  const auto failure = r.failure_by_devices.find(devices);
+  if (failure != r.failure_by_devices.end()) return failure->second;
+  if (r.other_cluster || !r.efficiency_by_devices.contains(devices))
     return "no other run says how the work divides; rehearse this number on this cluster";
   return "";
 }
 
-Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r) {
+ForecastRow row_on(const Forecast& f, int devices, const std::optional<ClusterSteps>& r) {
   const int node = f.options.devices_per_node;
   if (!r) return {predict(f.measured, devices, node), Evidence::kPredicted};
-  Offer offer;
-  offer.devices = devices;
-  offer.refused = refusal_of(*r, devices);
-  if (!offer.refused.empty()) return offer;
-  const double loss =
-      replays(*r, devices) ? replayed_loss(*r, f.measured, devices) : -std::log(r->at.at(devices));
-  const bool ran = !r->other_cluster && (!r->replayable || devices == r->log.world);
+  ForecastRow row;
+  row.devices = devices;
+  row.refused = refusal_of(*r, devices);
+  if (!row.refused.empty()) return row;
+  const double loss = replays(*r, devices) ? replayed_loss(*r, f.measured, devices)
+                                           : loss_by_devices(*r, f.measured, devices);
+  const bool ran = !r->computed && !r->other_cluster && (!r->replayable || devices == r->log.world);
   return {predict(f.measured, devices, node, loss),
           ran ? Evidence::kRehearsed : Evidence::kPredicted};
 }
@@ -160,35 +178,26 @@ Offer offer_on(const Forecast& f, int devices, const std::optional<Rehearsed>& r
 std::string hours_text(double hours) { return format_seconds(hours * 3600); }
 
 bool has_modes(const Forecast& f) {
-  return std::ranges::any_of(f.offers, [](const Offer& offer) { return !offer.mode.empty(); });
+  return std::ranges::any_of(f.rows, [](const ForecastRow& row) { return !row.mode.empty(); });
 }
 
-bool asked_slurm(const Forecast& f) {
-  return std::ranges::any_of(
-      f.offers, [](const Offer& offer) { return offer.wait_hours || !offer.no_start.empty(); });
-}
-
-std::vector<std::string> cells_of(const Forecast& f, const Offer& offer) {
-  const bool known = offer.refused.empty(), predicted = known && !offer.is_measured();
+std::vector<std::string> cells_of(const Forecast& f, const ForecastRow& row) {
+  const bool known = row.refused.empty(), predicted = known && !row.is_measured();
   std::vector<std::string> cells = {
-      std::to_string(offer.devices),
-      known ? name_of(offer.evidence) : "none",
-      known ? format_count(offer.per_s.value) : "-",
-      predicted
-          ? fmt::format("{} to {}", format_count(offer.per_s.low), format_count(offer.per_s.high))
-          : "",
-      known ? format_ratio(offer.efficiency.value) : "-",
-      predicted ? interval(offer.efficiency) : ""};
-  if (has_modes(f)) cells.insert(cells.begin() + 1, offer.mode);
+      std::to_string(row.devices),
+      known ? name_of(row.evidence) : "none",
+      known ? format_count(row.per_s.value) : "-",
+      predicted ? fmt::format("{} to {}", format_count(row.per_s.low), format_count(row.per_s.high))
+                : "",
+      known ? format_ratio(row.efficiency.value) : "-",
+      predicted ? interval(row.efficiency) : ""};
+  if (has_modes(f)) cells.insert(cells.begin() + 1, row.mode);
   if (!f.options.samples) return cells;
-  const Range time = known ? hours(offer, *f.options.samples) : Range();
+  const Range time = known ? hours(row, *f.options.samples) : Range();
   cells.push_back(known ? hours_text(time.value) : "-");
   cells.push_back(predicted ? fmt::format("{} to {}", hours_text(time.low), hours_text(time.high))
                             : "");
-  cells.push_back(known ? format_hours(device_hours(offer, *f.options.samples).value) : "-");
-  if (!asked_slurm(f)) return cells;
-  cells.push_back(offer.wait_hours ? hours_text(*offer.wait_hours) : "-");
-  cells.push_back(offer.wait_hours ? hours_text(*offer.wait_hours + time.value) : "-");
+  cells.push_back(known ? format_hours(device_hours(row, *f.options.samples).value) : "-");
   return cells;
 }
 
@@ -221,7 +230,7 @@ std::vector<RateAt> parse_rates(const std::string& text) {
     RateAt one;
     if (equals == part.size() || !parse(std::string_view(part).substr(0, equals), one.devices) ||
         !parse(std::string_view(part).substr(equals + 1), one.per_s) || one.devices < 1 ||
-        one.devices > kMostPredicted)
+        one.devices > kMaxPredicted)
       throw InputError(fmt::format("--rates: \"{}\" is not N=RATE, such as 1=100,2=190",
                                    printable(part.substr(0, 60))));
     rates.push_back(one);
@@ -231,7 +240,7 @@ std::vector<RateAt> parse_rates(const std::string& text) {
   return rates;
 }
 
-Trained trained_in(const Summary& summary, const std::optional<Rehearsed>& rehearsed) {
+Trained trained_in(const Summary& summary, const std::optional<ClusterSteps>& steps) {
   Trained trained;
   std::map<int, Fastest> best;
   for (const Measurement& m : summary.measurements) {
@@ -242,7 +251,7 @@ Trained trained_in(const Summary& summary, const std::optional<Rehearsed>& rehea
       continue;
     if (trained.what.empty()) trained.what = parameter_of(m, parameter::kModel);
     if (parameter_of(m, parameter::kModel) != trained.what) continue;
-    refuse_if_unlike_the_curves(m, rehearsed);
+    refuse_if_unlike_the_curves(m, steps);
     trained.strong = parameter_of(m, parameter::kScaling) == "strong";
     if (rate->second.value > best[devices].per_s)
       best[devices] = {rate->second.value, value_of(m, metric::kDataWaitFraction)};
@@ -251,6 +260,11 @@ Trained trained_in(const Summary& summary, const std::optional<Rehearsed>& rehea
   refuse_if_input_bound(best);
   for (const auto& [devices, fastest] : best) trained.rates.push_back({devices, fastest.per_s});
   return trained;
+}
+
+int up_to(const ForecastOptions& options, int measured) {
+  if (options.up_to > 0) return options.up_to;
+  return std::max(std::min(kUsualFactor * measured, kMaxPredicted), options.devices_per_node);
 }
 
 std::vector<int> counts_up_to(int most, int measured) {
@@ -263,11 +277,11 @@ std::vector<int> counts_up_to(int most, int measured) {
 
 std::vector<RateAt> known_rates(const Forecast& f) {
   if (f.basis.empty()) return f.measured;
-  return {{f.offers.front().devices, f.offers.front().per_s.value}};
+  return {{f.rows.front().devices, f.rows.front().per_s.value}};
 }
 
 Forecast forecast(const Trained& trained, const ForecastOptions& options,
-                  const std::optional<Rehearsed>& rehearsed) {
+                  const std::optional<ClusterSteps>& steps) {
   const std::vector<RateAt>& measured = trained.rates;
   if (measured.empty()) throw InputError("no measured rate to predict from");
   if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
@@ -277,16 +291,14 @@ Forecast forecast(const Trained& trained, const ForecastOptions& options,
   f.strong = trained.strong;
   f.measured = measured;
   f.options = options;
-  if (rehearsed) f.cluster = rehearsed->cluster.name;
-  if (rehearsed) f.spread = rehearsed->spread;
-  if (rehearsed && rehearsed->cluster.device == kCpuDevice) f.noun = "CPU device";
+  if (steps) f.cluster = steps->cluster.name;
+  if (steps) f.computed = steps->computed;
+  if (steps) f.spread = steps->spread;
+  if (steps && steps->cluster.device == kCpuDevice) f.noun = "CPU device";
   const int last = measured.back().devices;
-  if (f.options.up_to == 0)
-    f.options.up_to =
-        std::max(std::min(kUsualFactor * last, kMostPredicted), options.devices_per_node);
-  for (const RateAt& one : measured) f.offers.push_back(measured_offer(measured.front(), one));
-  for (const int n : counts_up_to(f.options.up_to, last))
-    f.offers.push_back(offer_on(f, n, rehearsed));
+  f.options.up_to = up_to(options, last);
+  for (const RateAt& one : measured) f.rows.push_back(measured_row(measured.front(), one));
+  for (const int n : counts_up_to(f.options.up_to, last)) f.rows.push_back(row_on(f, n, steps));
   decide(f);
   return f;
 }
@@ -303,24 +315,17 @@ std::string render(const Forecast& f, bool color) {
     columns.insert(
         columns.end(),
         {{format_count(*f.options.samples) + " samples"}, {"90 % interval"}, {"device-hours"}});
-  if (asked_slurm(f)) columns.insert(columns.end(), {{"wait (Slurm)"}, {"until the end"}});
   Table table(columns);
-  for (const Offer& offer : f.offers)
-    table.add(cells_of(f, offer), !offer.refused.empty()           ? Style::kDim
-                                  : offer.devices == f.recommended ? Style::kBold
-                                                                   : Style::kPlain);
+  for (const ForecastRow& row : f.rows)
+    table.add(cells_of(f, row), !row.refused.empty()           ? Style::kDim
+                                : row.devices == f.recommended ? Style::kBold
+                                                               : Style::kPlain);
   text += "\n" + table.text(color) + "\n";
-  for (const Offer& offer : f.offers)
-    if (!offer.refused.empty())
-      text += wrapped(fmt::format("{}: {}.", number(offer.devices, f.noun), offer.refused),
-                      kTextWidth, 2) +
-              "\n";
-  for (const Offer& offer : f.offers)
-    if (!offer.no_start.empty())
-      text += wrapped(fmt::format("{}: Slurm would not start it: {}.",
-                                  number(offer.devices, f.noun), without_full_stop(offer.no_start)),
-                      kTextWidth, 2) +
-              "\n";
+  for (const ForecastRow& row : f.rows)
+    if (!row.refused.empty())
+      text +=
+          wrapped(fmt::format("{}: {}.", number(row.devices, f.noun), row.refused), kTextWidth, 2) +
+          "\n";
   return text + wrapped(footnote(f), kTextWidth, 2) + "\n";
 }
 

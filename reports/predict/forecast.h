@@ -27,39 +27,41 @@ struct ForecastOptions {
 };
 
 // kRehearsed: the script ran as one of that many ranks, and its collectives took the times of a
-// cluster (replay.h). kPredicted: computed, from that run or from published curves alone.
+// cluster (replay.h). kPredicted: replayed from that run, computed (model_runs.h), or from
+// published curves alone.
 enum class Evidence { kMeasured, kRehearsed, kPredicted };
 
 // A number of GPUs. If it was measured, all values of a range are equal.
-struct Offer : Predicted {
+struct ForecastRow : Predicted {
   Evidence evidence = Evidence::kPredicted;
-  std::string mode = {};                  // the fastest of several, if these were compared
-  std::optional<double> wait_hours = {};  // until the start, by Slurm's guess (slurm_wait.h)
-  std::string no_start = {};              // why Slurm would not start it
+  std::string mode = {};  // the fastest of several, if these were compared
   bool is_measured() const { return evidence == Evidence::kMeasured; }
 };
 
-// Steps of a rehearsal, from which the loss on other numbers of GPUs is replayed.
-struct Rehearsed {
+// Steps on a cluster: those of a rehearsal, from which the loss on other
+// numbers of GPUs is replayed, or computed steps of our own models.
+struct ClusterSteps {
   Cluster cluster = {};
-  StepLog log = {};               // on log.world devices
-  double efficiency = 1;          // there, relative to one device
-  double spread = 0;              // of its steps (spread_of)
-  bool replayable = true;         // false: the log is of log.world only; what follows is known
-  bool other_cluster = false;     // `cluster` is not the one that was rehearsed
-  std::map<int, double> at = {};  // number of devices -> efficiency
-  std::map<int, std::string> failed = {};  // or why its rehearsal failed
+  StepLog log = {};            // of a rehearsal on log.world devices
+  double efficiency = 1;       // there, relative to one device
+  double spread = 0;           // of its steps (spread_of)
+  bool replayable = true;      // false: the log is of log.world only; what follows is known
+  bool computed = false;       // nothing was rehearsed; not replayable
+  bool other_cluster = false;  // `cluster` is not the one that was rehearsed
+  std::map<int, double> efficiency_by_devices = {};    // relative to one device
+  std::map<int, std::string> failure_by_devices = {};  // or why there is none
 };
 
 struct Forecast {
   std::string what;             // "train.py"; empty if unknown
   bool strong = false;          // the same batch on any number of devices
   double spread = 0;            // of the steps of a rehearsal; the rows include stragglers
-  std::string cluster;          // of a rehearsal; empty: none
+  std::string cluster;          // of rehearsed or computed steps; empty: none
+  bool computed = false;        // ClusterSteps::computed
   std::string noun = kGpuNoun;  // of its devices
   std::string basis;            // if nothing was measured (preset.h), what the rows are from
   std::vector<RateAt> measured;
-  std::vector<Offer> offers;           // by number of GPUs
+  std::vector<ForecastRow> rows;       // by number of GPUs
   std::optional<int> recommended;      // nullopt: no number is sure to meet the options
   std::vector<std::string> sentences;  // the answer first
   ForecastOptions options;
@@ -75,15 +77,19 @@ struct Trained {
   std::vector<RateAt> rates = {};
 };
 // Throws InputError if the summary holds no rate, or if training waits for the loaders of a full
-// node. Also, unless `rehearsed` says how these scale, if the measurements are of CPUs or of strong
+// node. Also, unless `steps` says how these scale, if the measurements are of CPUs or of strong
 // scaling.
-Trained trained_in(const Summary& summary, const std::optional<Rehearsed>& rehearsed = {});
+Trained trained_in(const Summary& summary, const std::optional<ClusterSteps>& steps = {});
 
-// Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With a rehearsal,
-// the loss grows from the largest measured number on as in its replay, with stragglers. Throws
+// Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With
+// `steps`, the loss grows from the largest measured number on as in their replay, with stragglers,
+// or as computed. Throws
 // InputError as predict() does, or if an option lacks `samples`.
 Forecast forecast(const Trained& trained, const ForecastOptions& options,
-                  const std::optional<Rehearsed>& rehearsed = {});
+                  const std::optional<ClusterSteps>& steps = {});
+
+// Returns options.up_to or its default. `measured`: the largest measured number.
+int up_to(const ForecastOptions& options, int measured);
 
 // Returns 2, 4, 8, ... below `most` and above `measured`, and `most`.
 std::vector<int> counts_up_to(int most, int measured);

@@ -10,7 +10,7 @@
 namespace howmany::reports {
 namespace {
 
-nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
+nlohmann::ordered_json row_of(const Forecast& f, const ForecastRow& offer) {
   nlohmann::ordered_json row = {{"devices", offer.devices}};
   if (!offer.refused.empty()) {
     row["refused"] = offer.refused;
@@ -29,8 +29,6 @@ nlohmann::ordered_json row_of(const Forecast& f, const Offer& offer) {
     add("hours", hours(offer, *f.options.samples), "hours_");
     add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
   }
-  if (offer.wait_hours) row["slurm_wait_hours"] = *offer.wait_hours;
-  if (!offer.no_start.empty()) row["slurm_refused"] = offer.no_start;
   if (offer.devices == 1 && !f.basis.empty())
     row["rung"] = "preset";
   else if (!offer.is_measured())
@@ -46,10 +44,10 @@ Range range_from(const JsonNode& row, const std::string& name, const std::string
   return {value, row.at(end + "low").number(), row.at(end + "high").number()};
 }
 
-Offer offer_from(const JsonNode& row, Evidence evidence) {
-  Offer offer;
+ForecastRow offer_from(const JsonNode& row, Evidence evidence) {
+  ForecastRow offer;
   offer.evidence = evidence;
-  offer.devices = static_cast<int>(row.at("devices").integer_between(1, kMostPredicted));
+  offer.devices = static_cast<int>(row.at("devices").integer_between(1, kMaxPredicted));
   if (const auto refused = row.find("refused")) {
     offer.refused = refused->string();
     return offer;
@@ -57,8 +55,6 @@ Offer offer_from(const JsonNode& row, Evidence evidence) {
   if (const auto mode = row.find("mode")) offer.mode = mode->string();
   offer.per_s = range_from(row, "samples_per_s", "", offer.is_measured());
   offer.efficiency = range_from(row, "efficiency", "efficiency_", offer.is_measured());
-  if (const auto wait = row.find("slurm_wait_hours")) offer.wait_hours = wait->number();
-  if (const auto why = row.find("slurm_refused")) offer.no_start = why->string();
   return offer;
 }
 
@@ -77,12 +73,14 @@ const char* name_of(Evidence evidence) {
 }
 
 nlohmann::ordered_json to_json(const Forecast& f) {
-  std::map<std::string, nlohmann::ordered_json> rows;
+  std::map<std::string, nlohmann::ordered_json> by_kind;
   for (const char* const kind : {"measured", "rehearsed", "predicted"})
-    rows[kind] = nlohmann::ordered_json::array();
-  for (const Offer& offer : f.offers) rows[name_of(offer.evidence)].push_back(row_of(f, offer));
+    by_kind[kind] = nlohmann::ordered_json::array();
+  for (const ForecastRow& offer : f.rows)
+    by_kind[name_of(offer.evidence)].push_back(row_of(f, offer));
   return {{"what", f.what},
           {"cluster", f.cluster},
+          {"computed", f.computed},
           {"basis", f.basis},
           {"scaling", f.strong ? "strong" : "weak"},
           {"spread", f.spread},
@@ -97,9 +95,9 @@ nlohmann::ordered_json to_json(const Forecast& f) {
           {"price_per_device_hour", number_or_null(f.options.price)},
           {"devices_per_node", f.options.devices_per_node},
           {"interval", kPredictionCoverage},
-          {"measured", rows["measured"]},
-          {"rehearsed", rows["rehearsed"]},
-          {"predicted", rows["predicted"]}};
+          {"measured", by_kind["measured"]},
+          {"rehearsed", by_kind["rehearsed"]},
+          {"predicted", by_kind["predicted"]}};
 }
 
 Forecast forecast_from_json(const nlohmann::json& json, const std::string& source) {
@@ -108,11 +106,12 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   f.what = root.at("what").string();
   f.cluster = root.at("cluster").string();
   f.noun = root.at("noun").string();
+  if (const auto computed = root.find("computed")) f.computed = computed->boolean();
   if (const auto basis = root.find("basis")) f.basis = basis->string();
   if (const auto scaling = root.find("scaling")) f.strong = scaling->string() == "strong";
   if (const auto spread = root.find("spread")) f.spread = spread->number();
   f.options.devices_per_node =
-      static_cast<int>(root.at("devices_per_node").integer_between(1, kMostPredicted));
+      static_cast<int>(root.at("devices_per_node").integer_between(1, kMaxPredicted));
   f.options.min_efficiency = root.at("min_efficiency").number();
   const auto figure = [&](const char* key) {
     const auto value = root.find(key);
@@ -123,16 +122,16 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   f.options.budget_device_hours = figure("budget_device_hours");
   f.options.price = figure("price_per_device_hour");
   if (const auto n = root.find("recommended"))
-    f.recommended = static_cast<int>(n->integer_between(1, kMostPredicted));
+    f.recommended = static_cast<int>(n->integer_between(1, kMaxPredicted));
   for (const Evidence kind : {Evidence::kMeasured, Evidence::kRehearsed, Evidence::kPredicted})
     for (const JsonNode& row : root.at(name_of(kind)).items())
-      f.offers.push_back(offer_from(row, kind));
-  std::ranges::sort(f.offers, {}, &Offer::devices);
-  for (const Offer& offer : f.offers)
+      f.rows.push_back(offer_from(row, kind));
+  std::ranges::sort(f.rows, {}, &ForecastRow::devices);
+  for (const ForecastRow& offer : f.rows)
     if (offer.is_measured()) f.measured.push_back({offer.devices, offer.per_s.value});
-  if (f.measured.empty() != !f.basis.empty() || f.offers.empty() || f.offers.back().is_measured())
+  if (f.measured.empty() != !f.basis.empty() || f.rows.empty() || f.rows.back().is_measured())
     root.fail("nothing measured, or nothing beyond");
-  f.options.up_to = f.offers.back().devices;
+  f.options.up_to = f.rows.back().devices;
   f.sentences.push_back(root.at("because").string());
   for (const std::string& note : root.at("notes").strings()) f.sentences.push_back(note);
   return f;

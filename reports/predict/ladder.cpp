@@ -8,23 +8,16 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "reports/predict/rungs.h"
 
 namespace howmany::reports {
 namespace {
 
-constexpr double kLeastScale = 0.02;  // of the residuals, as in predict-check
+constexpr double kMinScale = 0.02;  // of the residuals, as in predict-check
 
-struct Rung {
-  const char* name;
-  double a, b;
-  double low, high;  // quantiles of the scaled residuals
-  double most_doublings;
-  int curves, sources;
-};
-
-#define HM_RUNG(name, ...) constexpr Rung k_##name = {#name, __VA_ARGS__};
-#include "reports/predict/rungs.inc"
-#undef HM_RUNG
+const Rung& rung_named(std::string_view name) {
+  return *std::ranges::find(kRungs, name, &Rung::name);
+}
 
 void check(const std::vector<RateAt>& measured, int devices) {
   if (measured.empty()) throw InputError("no measured rate to predict from");
@@ -43,10 +36,10 @@ void check(const std::vector<RateAt>& measured, int devices) {
 
 const Rung& rung_of(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
   const int most = measured.back().devices;
-  if (devices <= devices_per_node) return measured.size() == 1 ? k_one : k_some;
-  if (most < devices_per_node) return k_across;
-  if (measured.size() == 1) return k_base;
-  return most == devices_per_node ? k_node : k_nodes;
+  if (devices <= devices_per_node) return rung_named(measured.size() == 1 ? "one" : "some");
+  if (most < devices_per_node) return rung_named("across");
+  if (measured.size() == 1) return rung_named("base");
+  return rung_named(most == devices_per_node ? "node" : "nodes");
 }
 
 double loss_at(const std::vector<RateAt>& measured, const Rung& rung, double doublings) {
@@ -56,7 +49,7 @@ double loss_at(const std::vector<RateAt>& measured, const Rung& rung, double dou
 
 // `scaled_by`: the loss to which the residuals are relative.
 Range efficiency_at(const Rung& rung, double loss, double scaled_by) {
-  const double scale = kLeastScale + std::max(scaled_by, 0.0);
+  const double scale = kMinScale + std::max(scaled_by, 0.0);
   return {std::exp(-loss), std::exp(-(loss + rung.high * scale)),
           std::exp(-(loss + rung.low * scale))};
 }
@@ -77,9 +70,9 @@ Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_
   const double doublings = std::log2(static_cast<double>(devices) / last.devices);
   Predicted result;
   result.devices = devices;
-  if (doublings > rung.most_doublings) {
+  if (doublings > rung.max_doublings) {
     result.refused = fmt::format("more than {:.0f} times the {} measured devices: never compared",
-                                 std::exp2(rung.most_doublings), last.devices);
+                                 std::exp2(rung.max_doublings), last.devices);
     return result;
   }
   const double by_model = loss_at(measured, rung, doublings);
@@ -91,9 +84,19 @@ Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_
   return result;
 }
 
+Predicted predict_computed(double per_s, int devices, int devices_per_node, double computed_loss,
+                           double exchanges) {
+  const std::vector<RateAt> one = {{1, per_s}};
+  const Predicted by_model = predict(one, devices, devices_per_node);
+  if (!by_model.refused.empty()) return by_model;
+  const double rest = devices <= devices_per_node ? kRestInNode : kRestAcross;
+  const double unexplained = -rest * std::log(by_model.efficiency.value) / exchanges;
+  return predict(one, devices, devices_per_node, computed_loss + unexplained);
+}
+
 RungUsed rung_used(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
   const Rung& rung = rung_of(measured, devices, devices_per_node);
-  return {rung.name, rung.curves, rung.sources};
+  return {std::string(rung.name), rung.curves, rung.sources};
 }
 
 std::optional<NextRun> next_run(const std::vector<RateAt>& measured, int devices,

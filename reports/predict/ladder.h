@@ -5,7 +5,7 @@
 // Model. With e(n) the rate per GPU relative to that of the smallest measured number, the loss is
 //   y(n) = -ln e(n). From the largest measured number m on, with d = log2(n / m),
 //   y(n) = a d + (1 + b d) y(m).
-// Rungs. a and b depend on the measured numbers and on the boundary of the node (rungs.inc).
+// Rungs. a and b depend on the measured numbers and on the boundary of the node (rungs.h).
 //   Within a node: one number of GPUs was measured, or some. Across nodes: only a part of a node
 //   was measured; only one number, of a node or more (base); up to a whole node; or several nodes.
 // Interval. 90 %, split conformal (Lei et al. 2018): quantiles of the residuals of the published
@@ -24,7 +24,7 @@
 namespace howmany::reports {
 
 constexpr double kPredictionCoverage = 0.9;
-constexpr int kMostPredicted = 16'384;
+constexpr int kMaxPredicted = 16'384;
 
 struct RateAt {
   int devices = 1;
@@ -51,6 +51,12 @@ struct Predicted {
 // interval is then at least as wide as around the model's own prediction.
 Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node,
                   std::optional<double> loss = {});
+
+// Predicts the rate on `devices` GPUs from that on one, if the loss of the exchanges is computed
+// (preset.h). The rest of the loss is that part of the first rung's which computed exchanges leave
+// unexplained, over `exchanges`: the number of micro-batches for each exchange.
+Predicted predict_computed(double per_s, int devices, int devices_per_node, double computed_loss,
+                           double exchanges);
 
 // The rung on which `devices` GPUs are predicted, and the curves that it was fitted to.
 struct RungUsed {

@@ -24,7 +24,7 @@ constexpr double kSecondsOfProgram = 120;
 constexpr int64_t kMicroBatchesOfPeak = 3;  // further ones need no more memory
 
 // The JSON that the program prints. Throws InputError with its last line if it refuses.
-nlohmann::json told(const char* program, std::vector<std::string> arguments) {
+nlohmann::json run_for_json(const char* program, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), find_program(program));
   const ProcessResult ended =
       run_command({.argv = arguments, .timeout_seconds = kSecondsOfProgram});
@@ -58,7 +58,7 @@ nlohmann::json memory_of(const std::string& model, const std::string& precision,
                                     flag::kJson};
   if (largest_gb)
     words.insert(words.end(), {flag::kDeviceMemory, fmt::format("{:.0f}", *largest_gb * 1e9)});
-  return told("howmany-memory", std::move(words));
+  return run_for_json("howmany-memory", std::move(words));
 }
 
 std::string too_much(double needed_gb, const Preset& p) {
@@ -71,21 +71,16 @@ void refuse_what_does_not_fit(const nlohmann::json& memory, const Preset& p,
                               std::map<int, ModeStep>& steps) {
   const JsonNode root(memory, "howmany-memory");
   for (const JsonNode& row : root.at("rows").items()) {
-    ModeStep& step = steps[static_cast<int>(row.at("devices").integer_between(1, kMostPredicted))];
+    ModeStep& step = steps[static_cast<int>(row.at("devices").integer_between(1, kMaxPredicted))];
     const auto peak = row.find("peak_bytes");
     if (!step.why.empty() || !peak || !p.cluster.memory_gb) continue;
     if (peak->number() / 1e9 > *p.cluster.memory_gb) step.why = too_much(peak->number() / 1e9, p);
   }
 }
 
-struct ShareOfGpu {
-  std::string mode;
-  int64_t samples = 0;
-};
-
 // The share of each GPU in a step of p.mode, in the micro-batches of strong scaling, but at most
 // `most`, if the mode leaves their number open. Pipelines have micro-batches of their own.
-ShareOfGpu share_on(const Preset& p, int devices, int64_t most) {
+ShareOfDevice share_on(const Preset& p, int devices, int64_t most) {
   const Portion each = portion_on(p, devices);
   NamedOptions mode = parse_named("mode", p.mode);
   if (each.micro_batches == 1 || mode.name == "pipeline" || mode.name == "hybrid" ||
@@ -96,25 +91,11 @@ ShareOfGpu share_on(const Preset& p, int devices, int64_t most) {
   return {text_of(mode), count * each.samples};
 }
 
-nlohmann::json computed(const std::string& model, const std::string& precision, const Preset& p,
-                        const std::vector<int>& counts) {
+nlohmann::json run_computed(const nlohmann::ordered_json& file) {
   const PrivateFolder folder;
   const std::string path = folder.path() + "/steps.json";
-  const Range& fixed = p.time.fixed;
-  nlohmann::ordered_json asked = {{"model", model},
-                                  {"precision", precision_or_bf16(precision)},
-                                  {"samples", p.batch},
-                                  {"seconds", p.time.usual_seconds},
-                                  {"fixed_seconds", {fixed.value, fixed.low, fixed.high}},
-                                  {"steps", nlohmann::ordered_json::array()}};
-  for (const int n : counts) {
-    const ShareOfGpu share = share_on(p, n, std::numeric_limits<int64_t>::max());
-    asked["steps"].push_back({{"mode", share.mode},
-                              {"batch_per_device", share.samples},
-                              {"table", cost_table_with_groups(p.cluster, n)}});
-  }
-  write_text(path, dump_json(asked));
-  return told("howmany-devices", {flag::kComputed, path});
+  write_text(path, dump_json(file));
+  return run_for_json("howmany-devices", {flag::kComputed, path});
 }
 
 Range seconds_of(const JsonNode& row) {
@@ -140,17 +121,45 @@ std::string spans_nodes(const Preset& p, int devices) {
 
 }  // namespace
 
-ModelCosts read_costs(const std::string& model) {
-  const nlohmann::json json = told("howmany-devices", {flag::kCosts, model});
+ModelWork read_work(const std::string& model) {
+  nlohmann::ordered_json file;
+  file["model"] = model;
+  const nlohmann::json json = run_computed(file);
   const JsonNode root(json, "howmany-devices");
-  ModelCosts costs{root.at("model").string(), root.at("work").string(), {}};
-  for (const JsonNode& unit : root.at("units").items()) {
-    ModelCosts::Unit& one = costs.units.emplace_back();
-    one.forward_flop = unit.at("forward_flop").number();
-    for (const JsonNode& bytes : unit.at("gradient_bytes").items())
-      one.gradient_bytes.push_back(bytes.number());
+  return {model, root.at("work").string(), root.at("forward_flop").number()};
+}
+
+bool is_computable(const std::string& mode) {
+  const std::string name = mode.substr(0, mode.find(':'));
+  return name == "ddp" || name == "sharded" || name == "tensor" || name == "pipeline" ||
+         (name == "hybrid" && mode.find("across=model") == std::string::npos);
+}
+
+std::map<int, ModeStep> computed_steps(const ReferenceStep& step, const Cluster& cluster,
+                                       const std::map<int, ShareOfDevice>& shares) {
+  nlohmann::ordered_json file = {
+      {"model", step.model},
+      {"precision", step.precision},
+      {"samples", step.samples},
+      {"seconds", step.seconds},
+      {"fixed_seconds", {step.fixed.value, step.fixed.low, step.fixed.high}},
+      {"steps", nlohmann::ordered_json::array()}};
+  for (const auto& [devices, share] : shares) {
+    nlohmann::ordered_json table = cost_table_with_groups(cluster, devices);
+    table["flop_per_byte"] = step.flop_per_byte;
+    file["steps"].push_back(
+        {{"mode", share.mode}, {"batch_per_device", share.samples}, {"table", table}});
   }
-  return costs;
+  const nlohmann::json answer = run_computed(file);
+  std::map<int, ModeStep> steps;
+  for (const JsonNode& row : JsonNode(answer, "howmany-devices").at("steps").items()) {
+    const auto devices = static_cast<int>(row.at("devices").integer_between(2, kMaxPredicted));
+    if (const auto why = row.find("why"))
+      steps[devices].why = why->string();
+    else
+      steps[devices].seconds = seconds_of(row);
+  }
+  return steps;
 }
 
 std::string memory_sentence(const std::string& model, const std::string& precision,
@@ -173,23 +182,21 @@ std::string memory_sentence(const std::string& model, const std::string& precisi
 
 std::map<int, ModeStep> steps_of_mode(const std::string& model, const std::string& precision,
                                       const Preset& p, const std::vector<int>& counts) {
-  std::map<int, ModeStep> steps;
   std::vector<int> more;
-  for (const int n : counts)
-    if (n > 1) more.push_back(n);
-  const nlohmann::json answer =
-      p.mode == kPlainMode ? nlohmann::json::array() : computed(model, precision, p, more);
-  for (const JsonNode& row : JsonNode(answer, "howmany-devices").items()) {
-    const auto devices = static_cast<int>(row.at("devices").integer_between(2, kMostPredicted));
-    ModeStep& step = steps[devices];
-    if (const auto why = row.find("why"))
-      step.why = why->string();
-    else if (const std::string spans = spans_nodes(p, devices); !spans.empty())
-      step.why = spans;
-    else
-      step.seconds = seconds_of(row);
+  std::map<int, ShareOfDevice> shares;
+  for (const int n : counts) {
+    if (n < 2) continue;
+    more.push_back(n);
+    shares[n] = share_on(p, n, std::numeric_limits<int64_t>::max());
   }
-  const auto check_memory = [&](const ShareOfGpu& share, const std::vector<int>& on) {
+  std::map<int, ModeStep> steps =
+      computed_steps({model, precision_or_bf16(precision), p.batch, p.time.usual_seconds,
+                      p.time.fixed, p.flop_per_byte},
+                     p.cluster, shares);
+  for (auto& [devices, step] : steps)
+    if (const std::string spans = spans_nodes(p, devices); step.why.empty() && !spans.empty())
+      step.why = spans;
+  const auto check_memory = [&](const ShareOfDevice& share, const std::vector<int>& on) {
     refuse_what_does_not_fit(memory_of(model, precision, share.mode, share.samples, on), p, steps);
   };
   if (p.global_batch == 0)

@@ -3,27 +3,22 @@
 // rates and times alone.
 //
 // Model. A step on one GPU takes 3 times the FLOP of its forward passes over the rate of the chip
-//   for that kind of work (chip_rates.inc): a third in the forward pass, the rest in the backward
-//   pass. The gradients of a unit of the model are ready one after the other while its FLOP are
-//   done. They go into the buckets of DistributedDataParallel (a bucket ends with the parameter
-//   that reaches 25 MiB, the first one 1 MiB), and the step is replayed with the times of the
-//   cluster (replay.h). The loss is that of the replay plus that of the first rung (ladder.h):
-//   published curves lose about 3 % per doubling also where all but the last bucket is hidden.
-// Other modes. Steps of each number of GPUs are computed from the mode's own code (model_runs.h),
-//   and their loss takes the place of that of the replay. Rows that do not fit the memory are
-//   refused.
+//   for that kind of work (chip_rates.h). The steps on each number of GPUs are computed from the
+//   mode's own code with the times of the cluster (model_runs.h). The loss is the computed one, and
+//   the part of the first rung's (ladder.h) that computed exchanges leave unexplained: published
+//   curves lose about 3 % per doubling also if all is hidden.
+// Rows that do not fit the memory are refused.
 // Strong scaling. Each GPU trains its share of the global batch in equal micro-batches, as few as
-//   PresetOptions::batch allows. Only the last one exchanges gradients, so the loss of the first
-//   rung is divided by their number. Smaller ones are slower per sample: a part of their time is
-//   fixed (HM_FIXED), which other modes spend in equal parts in each of their operations.
-//   Efficiency is relative to the global batch on one GPU.
+//   PresetOptions::batch allows. Only the last one exchanges gradients, so the published part of
+//   the loss is divided by their number. Smaller ones are slower per sample: a part of their time
+//   is fixed (kFixedTime), in equal parts in each of their operations. Efficiency is relative to
+//   the global batch on one GPU.
 // Intervals. The rate on one GPU: 90 % of the ratios between the rates of published models on the
 //   same chip. The efficiency: the interval of the first rung (ladder.h), and the part of a step
 //   that is fixed, 90 % of it. The rate on n GPUs: both, as if independent.
 // Limits. Steps smaller than any published one are refused: their time is not that of FLOP. The
 //   loader is not considered.
-// Source. Buckets: torch 2.13, nn/parallel/distributed.py. Three times the FLOP: Chowdhery et al.
-//   2022, "PaLM", appendix B.
+// Source. Three times the FLOP: Chowdhery et al. 2022, "PaLM", appendix B.
 // Thread safety. The functions are pure.
 #pragma once
 
@@ -36,13 +31,9 @@
 
 namespace howmany::reports {
 
-struct ModelCosts {
-  struct Unit {
-    double forward_flop = 0;             // of one sample
-    std::vector<double> gradient_bytes;  // of each parameter, in forward order
-  };
+struct ModelWork {
   std::string model, work;  // "convolutions", "products" or "recurrences"
-  std::vector<Unit> units;  // in forward order
+  double forward_flop = 0;  // of one sample
 };
 constexpr const char* kPlainMode = "ddp";
 
@@ -64,7 +55,7 @@ struct ModeStep {
 struct MicroBatchTime {
   double usual_samples = 1, usual_seconds = 0;  // of Preset::batch, at the published rate
   Range fixed;
-  double least_samples = 0;  // of a published step
+  double min_samples = 0;  // of a published step
   double operator()(int64_t samples, double with_fixed) const {
     return with_fixed + (usual_seconds - with_fixed) * static_cast<double>(samples) / usual_samples;
   }
@@ -72,15 +63,14 @@ struct MicroBatchTime {
 
 struct Preset {
   Cluster cluster;
-  StepLog log;  // one step on one GPU
-  Range per_s;  // on one GPU
+  double seconds = 0;  // of a step on one GPU
+  Range per_s;         // on one GPU
   int64_t batch = 0, global_batch = 0;
   MicroBatchTime time;
-  // The caller may set another mode, which needs its steps, by number of GPUs. With ddp, only the
-  // reasons of steps count.
+  double flop_per_byte = 0;  // of the chip, in that precision; 0: not known
   std::string mode = kPlainMode;
-  std::map<int, ModeStep> steps;
-  std::string basis;  // one sentence: the published rates
+  std::map<int, ModeStep> steps;  // of the mode, by number of GPUs; the caller sets them
+  std::string basis;              // one sentence: the published rates
 };
 
 // The work of each GPU in a step: equal micro-batches, the samples of each rounded up.
@@ -91,10 +81,11 @@ Portion portion_on(const Preset& preset, int devices);
 
 // Throws InputError if no rate was published for that work, chip and precision, or if the step is
 // smaller than any that was.
-Preset preset(const ModelCosts& costs, const Cluster& cluster, const PresetOptions& options);
+Preset preset(const ModelWork& model, const Cluster& cluster, const PresetOptions& options);
 
-// Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides.
-Forecast forecast(const ModelCosts& costs, const Preset& preset, const ForecastOptions& options);
+// Predicts 1, 2, 4, ... up to options.up_to GPUs, and decides. Requires a step for each number but
+// 1.
+Forecast forecast(const std::string& model, const Preset& preset, const ForecastOptions& options);
 
 // Returns the rows of the mode with the highest rate on each number of GPUs, and decides. of_modes
 // are forecasts of the same preset in these modes.

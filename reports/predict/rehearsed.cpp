@@ -39,7 +39,7 @@ void refuse_failed(const Measurement& m) {
 
 int world_of(const Measurement& m) {
   const int world = std::atoi(parameter_of(m, parameter::kDevices).c_str());
-  if (world < 2 || world > kMostPredicted)
+  if (world < 2 || world > kMaxPredicted)
     throw InputError("the rehearsal has no number of devices");
   return world;
 }
@@ -71,16 +71,18 @@ StepLog logged_steps(const std::vector<nlohmann::json>& lines, int world) {
 }
 
 // Each number of devices that was rehearsed.
-void add_each(const Summary& summary, Rehearsed& r) {
+void add_each(const Summary& summary, ClusterSteps& r) {
   for (const Measurement& m : summary.measurements) {
     if (m.suite != kRehearsalSuite) continue;
     const std::string why = failure_of(m);
     if (why.empty())
-      r.at[world_of(m)] = value_of(m, "efficiency");
+      r.efficiency_by_devices[world_of(m)] = value_of(m, "efficiency");
     else
-      r.failed[world_of(m)] = why;
+      r.failure_by_devices[world_of(m)] = why;
   }
 }
+
+}  // namespace
 
 void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
   const bool cpu = parameter_of(m, "device_list").starts_with("cpu");
@@ -89,24 +91,16 @@ void refuse_other_devices(const Measurement& m, const Cluster& cluster) {
                                cpu ? "CPU cores" : "GPUs", cluster.name, cluster.device));
 }
 
-}  // namespace
-
-bool is_rehearsable(const std::string& mode) {
-  const std::string name = mode.substr(0, mode.find(':'));
-  return name == "ddp" || name == "sharded" || name == "tensor" || name == "pipeline" ||
-         (name == "hybrid" && mode.find("across=model") == std::string::npos);
-}
-
 bool is_replayable(const std::string& mode) {
   if (mode.starts_with("tensor")) return mode.find("ways=") != std::string::npos;
   return mode.starts_with("ddp") || mode.starts_with("sharded") || mode == "fsdp";
 }
 
-Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
-                       const Cluster& cluster) {
+ClusterSteps rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>& lines,
+                          const Cluster& cluster) {
   const Measurement* const m = rehearsal_in(summary);
   if (m == nullptr) throw InputError("no step was rehearsed");
-  Rehearsed r{cluster};
+  ClusterSteps r{cluster};
   r.replayable = is_replayable(parameter_of(*m, parameter::kMode)) &&
                  parameter_of(*m, parameter::kScaling) == "weak";
   r.log = logged_steps(lines, world_of(*m));
@@ -121,21 +115,12 @@ Rehearsed rehearsed_of(const Summary& summary, const std::vector<nlohmann::json>
   return r;
 }
 
-StepLog rehearsed_log(const std::string& folder, const Summary& summary) {
-  const Measurement* const m = rehearsal_in(summary);
-  if (m == nullptr || !std::filesystem::exists(folder + kSamplesFile))
-    throw InputError(fmt::format("{} holds no rehearsal", folder));
-  StepLog log = logged_steps(lines_in(folder), world_of(*m));
-  if (log.steps.empty()) throw InputError("no collective was called");
-  return log;
-}
-
-std::optional<Rehearsed> rehearsed_in(const std::string& folder, const Summary& summary,
-                                      const Cluster& cluster) {
+std::optional<ClusterSteps> rehearsed_in(const std::string& folder, const Summary& summary,
+                                         const Cluster& cluster) {
   const Measurement* const m = rehearsal_in(summary);
   if (m == nullptr || !std::filesystem::exists(folder + kSamplesFile)) return {};
   refuse_other_devices(*m, cluster);
-  Rehearsed r = rehearsed_of(summary, lines_in(folder), cluster);
+  ClusterSteps r = rehearsed_of(summary, lines_in(folder), cluster);
   const nlohmann::json& beyond = json_member(summary.answer, "beyond");
   r.other_cluster = json_member(beyond, "cluster") != cluster.name;
   return r;

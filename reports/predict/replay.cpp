@@ -16,8 +16,8 @@
 namespace howmany::reports {
 namespace {
 
-constexpr size_t kMostSteps = 1000, kMostCollectives = 100'000;
-constexpr double kMostBytes = 1e15, kMostSeconds = 1e6, kLeastSeconds = 1e-9;
+constexpr size_t kMaxSteps = 1000, kMaxCollectives = 100'000;
+constexpr double kMaxBytes = 1e15, kMaxSeconds = 1e6, kMinSeconds = 1e-9;
 
 double within(const JsonNode& node, double low, double high) {
   const double value = node.number();
@@ -36,23 +36,23 @@ Collective kind_from(const JsonNode& node) {
 LoggedCollective collective_from(const JsonNode& node) {
   LoggedCollective one;
   one.kind = kind_from(node.at("op"));
-  one.bytes = within(node.at("bytes"), 0, kMostBytes);
-  one.ranks = static_cast<int>(node.at("ranks").integer_between(1, kMostPredicted));
+  one.bytes = within(node.at("bytes"), 0, kMaxBytes);
+  one.ranks = static_cast<int>(node.at("ranks").integer_between(1, kMaxPredicted));
   if (const auto stride = node.find("stride"))
-    one.stride = static_cast<int>(stride->integer_between(1, kMostPredicted));
-  one.at = within(node.at("at_s"), -kMostSeconds, kMostSeconds);
-  one.seconds = within(node.at("s"), 0, kMostSeconds);
+    one.stride = static_cast<int>(stride->integer_between(1, kMaxPredicted));
+  one.at = within(node.at("at_s"), -kMaxSeconds, kMaxSeconds);
+  one.seconds = within(node.at("s"), 0, kMaxSeconds);
   one.backward = static_cast<int>(node.at("backward").integer_between(-1, 1 << 20));
   if (const auto waited = node.find("waited_s"))
-    one.waited = within(*waited, -kMostSeconds, kMostSeconds);
+    one.waited = within(*waited, -kMaxSeconds, kMaxSeconds);
   return one;
 }
 
 LoggedStep step_from(const JsonNode& node) {
   LoggedStep step;
-  step.seconds = within(node.at("s"), kLeastSeconds, kMostSeconds);
+  step.seconds = within(node.at("s"), kMinSeconds, kMaxSeconds);
   for (const JsonNode& one : node.at("collectives").items()) {
-    if (step.collectives.size() == kMostCollectives) one.fail("too many collectives");
+    if (step.collectives.size() == kMaxCollectives) one.fail("too many collectives");
     step.collectives.push_back(collective_from(one));
   }
   return step;
@@ -120,7 +120,7 @@ StepLog step_log_from(const nlohmann::json& steps, int world, const std::string&
   StepLog log{world, {}};
   const JsonNode root(steps, source);
   for (const JsonNode& one : root.items()) {
-    if (log.steps.size() == kMostSteps) one.fail("too many steps");
+    if (log.steps.size() == kMaxSteps) one.fail("too many steps");
     log.steps.push_back(step_from(one));
   }
   return log;

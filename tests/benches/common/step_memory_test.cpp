@@ -9,7 +9,7 @@
 #include "core/backends/backend_list.h"
 #include "core/backends/selection.h"
 #include "core/tensor/meta.h"
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 #include "tests/support/training.h"
 
 namespace howmany::benches {
@@ -32,7 +32,7 @@ double measured_peak(const Workload& work) {
   const DeviceScope on(cpus(1)[0]);  // with one thread, as the estimate assumes
   const BackendScope kernels(backend_named(work.kernels.empty() ? "reference" : work.kernels));
   const PrecisionScope precision(work.precision);
-  const Rehearsal others({.world = work.count()});
+  const Simulation others({.world = work.count()});
   const auto comm = others.join(0);
   const int64_t before = memory_use().in_use;
   const auto mode = make_mode(

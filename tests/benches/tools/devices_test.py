@@ -104,14 +104,18 @@ class Devices(programs.TestCase):
         self.assertEqual(found["gpus"], [])
         self.assertIn("Driver Not Loaded", found["gpus_because"])
 
-    def test_costs_of_a_model(self):
-        costs = programs.run("howmany-devices", "--costs", "resnet50").json()
-        self.assertEqual(sum(sum(unit["gradient_bytes"]) for unit in costs["units"]), 4 * 25_557_032)
-        self.assertAlmostEqual(sum(unit["forward_flop"] for unit in costs["units"]) / 1e9, 2 * 4.1, delta=0.2)
-        self.assertEqual(costs["work"], "convolutions")
-        for model, work in (("vit_b_16", "products"), ("vgg16", "convolutions"), ("embedding_rnn", "recurrences"), ("mlp", "products")):
-            self.assertEqual(programs.run("howmany-devices", "--costs", model).json()["work"], work)
-        self.assert_refused(programs.run("howmany-devices", "--costs", "resnet51"), "resnet50")
+    def computed(self, **asked):
+        file = self.folder / "asked.json"
+        file.write_text(json.dumps(asked))
+        return programs.run("howmany-devices", "--computed", file)
+
+    def test_the_work_of_a_model(self):
+        work = self.computed(model="resnet50").json()
+        self.assertAlmostEqual(work["forward_flop"] / 1e9, 2 * 4.1, delta=0.2)
+        for model, kind in (("resnet50", "convolutions"), ("vit_b_16", "products"), ("vgg16", "convolutions"),
+                            ("embedding_rnn", "recurrences"), ("mlp", "products")):
+            self.assertEqual(self.computed(model=model).json()["work"], kind)
+        self.assert_refused(self.computed(model="resnet51"), "resnet50")
 
     def test_computed_steps(self):
         points = [[1024, 0], [1 << 30, 1]]
@@ -120,9 +124,7 @@ class Devices(programs.TestCase):
         wider = {"mode": "ddp:accumulate=2", "batch_per_device": 8, "table": {"world": 8} | table}
         asked = {"model": "mlp", "precision": "f32", "samples": 4, "seconds": 2, "fixed_seconds": [0.5, 0, 1],
                  "steps": [step, wider]}
-        file = self.folder / "asked.json"
-        file.write_text(json.dumps(asked))
-        steps = programs.run("howmany-devices", "--computed", file).json()
+        steps = self.computed(**asked).json()["steps"]
         self.assertEqual([step["devices"] for step in steps], [2, 8])
         for found, least in zip(steps, (2, 4)):  # two micro-batches of 4
             self.assertEqual(len(found["s"]), 3)
@@ -133,10 +135,14 @@ class Devices(programs.TestCase):
                                   ("fixed_seconds", [-1], "fixed_seconds"), ("steps", 3, "steps"),
                                   ("steps", [step | {"mode": "dpd"}], "ddp"),
                                   ("steps", [step | {"batch_per_device": 0}], "batch_per_device"),
-                                  ("steps", [step | {"table": {"world": 1} | table}], "world")):
-            file.write_text(json.dumps(asked | {key: value}))
+                                  ("steps", [step | {"table": {"world": 1} | table}], "world"),
+                                  ("steps", [step | {"table": {"world": 4, "core_s": [1]} | table}], "core_s"),
+                                  ("steps", [step | {"table": {"world": 4, "flop_per_byte": -1} | table}], "negative"),
+                                  ("steps", [step | {"table": {"world": 4, "all_reduce": []}}], "all_reduce"),
+                                  ("steps", [step | {"table": {"world": 4, "all_reduce": [[8]]}}], "all_reduce"),
+                                  ("steps", [step | {"table": {"world": 4, "all_reduce": [[8, 1], [8, 2]]}}], "ascending")):
             with self.subTest(key=key, value=value):
-                self.assert_refused(programs.run("howmany-devices", "--computed", file), words)
+                self.assert_refused(self.computed(**asked | {key: value}), words)
 
     def test_engines_need_a_gpu(self):
         self.assert_refused(devices("--engines", CUDA_VISIBLE_DEVICES=""), "no GPU")

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/tensor/storage.h"
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 #include "parallel/modes/mode.h"
 #include "tests/support/message_of.h"
 #include "tests/support/training.h"
@@ -20,20 +20,19 @@ constexpr double kParameters = 64 * 128 + 128 + 2 * (128 * 128 + 128) + 128 * 64
 
 // Elements that one of four ranks exchanges in its second step, by kind of call.
 std::map<std::string, double> exchanged(const std::string& text) {
-  const Rehearsal rehearsal({.world = kRanksOfStep});
-  Rehearsal log = rehearsal;
-  const std::unique_ptr<Comm> comm = rehearsal.join(1);
+  const Simulation simulation({.world = kRanksOfStep});
+  const std::unique_ptr<Comm> comm = simulation.join(1);
   const auto mode =
       make_mode(text, {.model = make_model(kLayers), .comm = comm.get(), .devices = cpus(1)});
   const Batch whole = global_batch(make_model(kLayers), kRanksOfStep * kRowsOfRank, 0);
   for (int step = 0; step < 2; ++step) {
     comm->finish();
-    log.take_log();
+    simulation.take_log();
     std::ignore = mode->step(rows_of(whole, mode->share()));
   }
   comm->finish();
   std::map<std::string, double> sums;
-  for (const RehearsedCall& call : log.take_log())
+  for (const SimulatedCall& call : simulation.take_log())
     sums[call.kind] += call.bytes / sizeof(float) / kParameters;
   return sums;
 }

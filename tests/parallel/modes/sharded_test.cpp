@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "core/tensor/storage.h"
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 #include "parallel/launch/launch.h"
 #include "parallel/modes/mode.h"
 #include "tests/support/message_of.h"
@@ -44,8 +44,8 @@ class OneOfFour : public ::testing::TestWithParam<int> {
     optimizer_->step(mode.params());
   }
 
-  Rehearsal rehearsal_{{.world = kRanks}};
-  const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
+  Simulation simulation_{{.world = kRanks}};
+  const std::unique_ptr<Comm> comm_ = simulation_.join(1);
   const std::unique_ptr<Optimizer> optimizer_ =
       make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9});
 };
@@ -55,11 +55,11 @@ class OneOfFour : public ::testing::TestWithParam<int> {
 TEST_P(OneOfFour, SendsWhatTheoryTells) {
   const std::unique_ptr<Mode> mode = make();
   step(*mode);
-  rehearsal_.take_log();
+  simulation_.take_log();
   step(*mode);
   comm_->finish();
   double gathered = 0, scattered = 0, other = 0;
-  for (const RehearsedCall& call : rehearsal_.take_log())
+  for (const SimulatedCall& call : simulation_.take_log())
     (call.kind == "all_gather"       ? gathered
      : call.kind == "reduce_scatter" ? scattered
                                      : other) += call.bytes / sizeof(float);

@@ -8,7 +8,7 @@
 
 #include "core/nn/cut.h"
 #include "core/tensor/storage.h"
-#include "parallel/comm/rehearsal.h"
+#include "parallel/comm/simulation.h"
 #include "parallel/launch/launch.h"
 #include "parallel/modes/mode.h"
 #include "tests/support/message_of.h"
@@ -124,18 +124,18 @@ class OneOfFourWays : public ::testing::Test {
   Sent second_step(const std::string& text) {
     const std::unique_ptr<Mode> mode = make(text);
     step(*mode);
-    rehearsal_.take_log();
+    simulation_.take_log();
     step(*mode);
     Sent sent;
-    for (const RehearsedCall& call : rehearsal_.take_log()) {
+    for (const SimulatedCall& call : simulation_.take_log()) {
       ++sent.calls[call.kind];
       sent.numbers[call.kind] += call.bytes / sizeof(float);
     }
     return sent;
   }
 
-  Rehearsal rehearsal_{{.world = kWays}};
-  const std::unique_ptr<Comm> comm_ = rehearsal_.join(1);
+  Simulation simulation_{{.world = kWays}};
+  const std::unique_ptr<Comm> comm_ = simulation_.join(1);
   const std::unique_ptr<Optimizer> optimizer_ =
       make_optimizer("sgd", {.lr = 0.01, .momentum = 0.9});
 };

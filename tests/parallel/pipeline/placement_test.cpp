@@ -127,5 +127,20 @@ TEST(MeasureUnits, TimesEveryUnitOfAModelThatTakesImages) {
   for (const double s : seconds) EXPECT_GT(s, 0);
 }
 
+// The last unit, the logits, has most FLOP, and the first one, the embedding, only moves bytes.
+TEST(MeasureUnits, CutsOfAGpuAreNotThoseOfACpuCore) {
+  const ModelSpec model = make_model("gpt2:size=xl,tied=no");
+  const std::vector<Unit> all = units(*model.layer);
+  const auto cuts = [&](double flop_per_byte) {
+    const UnitCosts costs = measure_units(all, {.rows = 2,
+                                                .sample = model.sample,
+                                                .input = model.input,
+                                                .device = {DeviceType::meta, 0},
+                                                .flop_per_byte = flop_per_byte});
+    return balance(std::vector(8, costs));
+  };
+  EXPECT_NE(cuts(kCpuFlopPerByte), cuts(300));
+}
+
 }  // namespace
 }  // namespace howmany

@@ -101,9 +101,9 @@ TEST(Forecast, AsksForTheMostGpusWhoseIntervalReachesTheTarget) {
   ForecastOptions options;
   const Forecast f = forecast({.rates = linear({1, 2, 4})}, options);
   EXPECT_EQ(f.recommended, 8);
-  EXPECT_THAT(f.offers, ElementsAre(Field(&Offer::devices, 1), Field(&Offer::devices, 2),
-                                    Field(&Offer::devices, 4), Field(&Offer::devices, 8),
-                                    Field(&Offer::devices, 16)));
+  EXPECT_THAT(f.rows, ElementsAre(Field(&ForecastRow::devices, 1), Field(&ForecastRow::devices, 2),
+                                  Field(&ForecastRow::devices, 4), Field(&ForecastRow::devices, 8),
+                                  Field(&ForecastRow::devices, 16)));
   EXPECT_EQ(forecast({.rates = {{1, 100}, {2, 100}}}, options).recommended, 1);
 }
 
@@ -118,8 +118,8 @@ TEST(Forecast, MeetsALimitOfTimeWithTheFewestGpus) {
   options.finish_within_hours = 1.9;
   const Forecast f = forecast({.rates = linear({1, 2, 4})}, options);
   ASSERT_EQ(f.recommended, 8);
-  EXPECT_LT(hours(f.offers[3], 3.6e6).high, 1.9);
-  EXPECT_GT(hours(f.offers[2], 3.6e6).low, 1.9);
+  EXPECT_LT(hours(f.rows[3], 3.6e6).high, 1.9);
+  EXPECT_GT(hours(f.rows[2], 3.6e6).low, 1.9);
   options.finish_within_hours = 0.01;
   EXPECT_FALSE(forecast({.rates = linear({1, 2, 4})}, options).recommended);
 }
@@ -173,38 +173,55 @@ TEST(Forecast, RefusesTrainingThatWaitsForTheLoadersOfTheNode) {
 
 // Each number of devices was rehearsed: 0.8 on 2, and 4 failed.
 TEST(Forecast, NumbersThatCannotBeReplayedAreRehearsed) {
-  Rehearsed r;
+  ClusterSteps r;
   r.cluster = find_cluster("a100x8");
   r.replayable = false;
-  r.at = {{2, 0.8}, {8, 0.4}};
-  r.failed = {{4, "no memory"}};
+  r.efficiency_by_devices = {{2, 0.8}, {8, 0.4}};
+  r.failure_by_devices = {{4, "no memory"}};
   ForecastOptions options;
   options.up_to = 8;
   const Forecast f = forecast({.what = "mlp", .strong = true, .rates = {{1, 100}}}, options, r);
-  ASSERT_EQ(f.offers.size(), 4U);
-  EXPECT_NEAR(f.offers[1].efficiency.value, 0.8, 1e-9);
-  EXPECT_NEAR(f.offers[3].per_s.value, 8 * 40, 1e-6);
-  EXPECT_EQ(f.offers[1].evidence, Evidence::kRehearsed);
-  EXPECT_EQ(f.offers[2].refused, "no memory");
+  ASSERT_EQ(f.rows.size(), 4U);
+  EXPECT_NEAR(f.rows[1].efficiency.value, 0.8, 1e-9);
+  EXPECT_NEAR(f.rows[3].per_s.value, 8 * 40, 1e-6);
+  EXPECT_EQ(f.rows[1].evidence, Evidence::kRehearsed);
+  EXPECT_EQ(f.rows[2].refused, "no memory");
   EXPECT_TRUE(f.strong);
   r.other_cluster = true;
-  for (const Offer& offer : forecast({.rates = {{1, 100}}}, options, r).offers)
-    EXPECT_EQ(offer.refused.empty(), offer.is_measured()) << offer.devices;
+  for (const ForecastRow& row : forecast({.rates = {{1, 100}}}, options, r).rows)
+    EXPECT_EQ(row.refused.empty(), row.is_measured()) << row.devices;
   r.log = {8, {{1, {}}}};  // as of FSDP
   const Forecast replayed = forecast({.rates = {{1, 100}}}, options, r);
-  EXPECT_EQ(replayed.offers[3].evidence, Evidence::kPredicted);
-  EXPECT_TRUE(replayed.offers[3].refused.empty());
-  EXPECT_FALSE(replayed.offers[1].refused.empty());
+  EXPECT_EQ(replayed.rows[3].evidence, Evidence::kPredicted);
+  EXPECT_TRUE(replayed.rows[3].refused.empty());
+  EXPECT_FALSE(replayed.rows[1].refused.empty());
+}
+
+// Computed steps are those of 1 device, so the measured loss on 2 stays in the rows beyond.
+TEST(Forecast, ComputedStepsGoOnFromTheMeasuredLoss) {
+  ClusterSteps s;
+  s.cluster = find_cluster("a100x8");
+  s.replayable = false;
+  s.computed = true;
+  s.efficiency_by_devices = {{2, 0.9}, {4, 0.45}};
+  s.failure_by_devices = {{8, "3 layers to divide, 8 stages"}};
+  ForecastOptions options;
+  options.up_to = 8;
+  const Forecast f = forecast({.rates = {{1, 100}, {2, 160}}}, options, s);
+  EXPECT_NEAR(f.rows[2].efficiency.value, 0.8 * 0.5, 1e-9);
+  EXPECT_EQ(f.rows[2].evidence, Evidence::kPredicted);
+  EXPECT_EQ(f.rows[3].refused, "3 layers to divide, 8 stages");
+  EXPECT_NEAR(forecast({.rates = {{1, 100}}}, options, s).rows[1].efficiency.value, 0.9, 1e-9);
 }
 
 TEST(Forecast, StragglersSlowMoreGpusDown) {
-  Rehearsed r;
+  ClusterSteps r;
   r.cluster = find_cluster("a100x8");
   r.log = {8, {{1, {}}, {1, {}}}};
   ForecastOptions options;
   options.up_to = 8;
   const auto loss = [&](const std::vector<RateAt>& rates, size_t row) {
-    return -std::log(forecast({.rates = rates}, options, r).offers[row].efficiency.value);
+    return -std::log(forecast({.rates = rates}, options, r).rows[row].efficiency.value);
   };
   EXPECT_NEAR(loss({{1, 100}}, 3), 0, 1e-9);
   r.spread = 0.02;
@@ -234,10 +251,10 @@ TEST(Forecast, TakesTheFastestOfEachNumberOfGpus) {
   EXPECT_FALSE(trained.strong);
   for (Measurement& m : summary.measurements) m.parameters["scaling"] = "strong";
   EXPECT_THROW(trained_in(summary), InputError);
-  EXPECT_TRUE(trained_in(summary, Rehearsed{}).strong);
+  EXPECT_TRUE(trained_in(summary, ClusterSteps{}).strong);
   summary.measurements.resize(1);
   summary.measurements[0].parameters["scaling"] = "neither";
-  EXPECT_THROW(trained_in(summary, Rehearsed{}), InputError);
+  EXPECT_THROW(trained_in(summary, ClusterSteps{}), InputError);
   summary.measurements[0].parameters = {
       {"devices", "1"}, {"model", "mlp"}, {"scaling", "weak"}, {"device_list", "cpu:0"}};
   EXPECT_THROW(trained_in(summary), InputError);

@@ -3,7 +3,6 @@
 """Tests `howmany predict` and scripts/studies/predict-check."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -54,44 +53,6 @@ class Predict(programs.TestCase):
         row = next(row for row in answer["predicted"] if row["devices"] == answer["recommended"])
         self.assertLessEqual(row["hours_high"], 3)
         self.assert_refused(self.predict("--rates", "1=1", "--finish-within", 3), "--samples")
-
-    def sbatch(self, text):
-        """Puts an sbatch into PATH and returns the environment. It appends its arguments to `asked`."""
-        path = self.folder / "sbatch"
-        path.write_text(f"#!/bin/sh\necho \"$@\" >>{self.folder}/asked\n{text}\n")
-        path.chmod(0o755)
-        return {"PATH": f"{self.folder}:{os.environ['PATH']}"}
-
-    def test_slurms_guess_of_the_start_decides_which_size_finishes_first(self):
-        # 4 GPUs start in 10 h, fewer in an hour. 3.6 M samples take 10 h on one.
-        environment = self.sbatch('case "$*" in *gpus-per-node=4*) h=10 ;; *) h=1 ;; esac\n'
-                                  'echo "sbatch: Job 1 to start at $(date -d "+$h hours" +%Y-%m-%dT%H:%M:%S) using 1" >&2')
-        asked = ("--rates", "1=100,2=195", "--up-to", 4, "--samples", "3.6M", "--slurm-wait")
-        answer = programs.run("howmany", "predict", *asked, "--json", **environment).json()
-        waits = {row["devices"]: row["slurm_wait_hours"] for row in answer["measured"] + answer["predicted"]}
-        self.assertEqual({n: round(wait) for n, wait in waits.items()}, {1: 1, 2: 1, 4: 10})
-        self.assertTrue([note for note in answer["notes"] if note.startswith("2 GPUs would finish first")], answer)
-        calls = (self.folder / "asked").read_text().splitlines()
-        self.assertEqual(len(calls), 3)
-        for call in calls:
-            self.assertIn("--test-only", call)
-        self.assertIn("--time=900", calls[0])  # half as long again as 10 h
-        text = programs.run("howmany", "predict", *asked, **environment).out
-        self.assertIn("wait (Slurm)", text)
-
-    def test_a_size_that_slurm_would_not_start_is_named_with_its_reason(self):
-        environment = self.sbatch('echo "sbatch: warning: no account" >&2\n'
-                                  'echo "allocation failure: Requested node configuration is not available" >&2; exit 1')
-        done = programs.run("howmany", "predict", "--rates", "1=100", "--up-to", 2, "--samples", "1M", "--slurm-wait",
-                            **environment)
-        self.assertEqual(done.code, 0, done)
-        self.assertIn("2 GPUs: Slurm would not start it: Requested node", " ".join(done.out.split()))
-
-    def test_the_wait_needs_samples_and_slurm(self):
-        self.assert_refused(self.predict("--rates", "1=100", "--slurm-wait"), "--samples")
-        done = programs.run("howmany", "predict", "--rates", "1=100", "--samples", "1M", "--slurm-wait",
-                            PATH=str(self.folder))
-        self.assert_refused(done, "no sbatch")
 
     def test_a_run_on_cpus_is_refused(self):
         out = self.folder / "out"
