@@ -14,19 +14,19 @@ int64_t count(const Rounds& rounds) {
   return n;
 }
 
-// Uses logarithms, because half as fast and twice as fast are equally far from equal.
-std::optional<Interval> geometric_interval(std::span<const double> values) {
+// Returns the geometric mean, because half as fast and twice as fast are equally far from equal.
+// The interval is that of this mean; absent with fewer than kRoundsForT values.
+Estimate geometric_mean(const std::vector<double>& values) {
+  const auto n = static_cast<int64_t>(values.size());
+  const bool equal = std::ranges::count(values, values.front()) == n;  // exact, unlike logarithms
   std::vector<double> logs;
   for (const double x : values) logs.push_back(std::log(x));
-  const auto interval = mean_interval(logs);
-  if (!interval) return std::nullopt;
-  return Interval{std::exp(interval->low), std::exp(interval->high)};
-}
-
-double geometric_mean(std::span<const double> values) {
-  double sum = 0;
-  for (const double x : values) sum += std::log(x);
-  return std::exp(sum / static_cast<double>(values.size()));
+  Estimate estimate{equal ? values.front() : std::exp(mean(logs)), {}, n, "rounds"};
+  if (n < kRoundsForT) return estimate;
+  const Interval interval = mean_interval(logs).value();
+  estimate.interval = equal ? Interval{estimate.value, estimate.value}
+                            : Interval{std::exp(interval.low), std::exp(interval.high)};
+  return estimate;
 }
 
 // Extends `all` to cover `one`.
@@ -51,12 +51,8 @@ std::vector<double> medians(const Rounds& rounds) {
 }  // namespace
 
 Estimate step_time(const Rounds& rounds) {
-  const std::vector<double> each = medians(rounds);
-  Estimate estimate{median(each), {}, static_cast<int64_t>(each.size()), "rounds"};
-  if (each.size() >= kRoundsForT) {
-    estimate.interval = geometric_interval(each);
-    return estimate;
-  }
+  Estimate estimate = geometric_mean(medians(rounds));
+  if (estimate.interval) return estimate;
   estimate.n = count(rounds);
   estimate.basis = "iterations";
   for (const auto& [round, seconds] : rounds) {
@@ -73,11 +69,8 @@ Estimate time_ratio(const Rounds& base, const Rounds& other) {
   std::vector<double> ratios = medians(a);
   const std::vector<double> below = medians(b);
   for (size_t i = 0; i < ratios.size(); ++i) ratios[i] /= below[i];
-  Estimate estimate{geometric_mean(ratios), {}, static_cast<int64_t>(ratios.size()), "rounds"};
-  if (ratios.size() >= kRoundsForT) {
-    estimate.interval = geometric_interval(ratios);
-    return estimate;
-  }
+  Estimate estimate = geometric_mean(ratios);
+  if (estimate.interval) return estimate;
   estimate.n = count(b);
   estimate.basis = "iterations";
   for (const auto& [round, seconds] : a) {

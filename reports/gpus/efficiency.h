@@ -33,8 +33,7 @@ struct Estimate {
 // the runs and does not include variation between runs.
 constexpr int kRoundsForT = 3;
 
-// Returns the median over rounds of each round's median. The interval is that of their geometric
-// mean.
+// Returns the geometric mean of the rounds' medians.
 Estimate step_time(const Rounds& rounds);
 // Returns T(base) / T(other) over the rounds that both have. Throws std::invalid_argument if they
 // have no common round.

@@ -63,6 +63,21 @@ TEST(Efficiency, HasNoIntervalWhereThereIsTooLittle) {
   EXPECT_TRUE(step_time(rounds_of({1}, 6)).interval.has_value());
 }
 
+TEST(Efficiency, ValueLiesInItsIntervalForAllTwoPointSamples) {
+  for (int n = 1; n <= 20; ++n)
+    for (int slow = 0; slow <= n; ++slow) {
+      std::vector<double> medians(static_cast<size_t>(n), 1.0);
+      std::fill_n(medians.begin(), slow, 2.0);
+      const std::vector<double> ones(static_cast<size_t>(n), 1.0);
+      for (const Estimate& e :
+           {step_time(rounds_of(medians)), time_ratio(rounds_of(medians), rounds_of(ones))}) {
+        ASSERT_TRUE(e.interval.has_value());
+        EXPECT_LE(e.interval->low, e.value) << slow << " of " << n;
+        EXPECT_GE(e.interval->high, e.value) << slow << " of " << n;
+      }
+    }
+}
+
 TEST(Efficiency, UsesOnlyRoundsThatHaveBothSides) {
   Rounds base = rounds_of({1, 1, 1, 9});
   Rounds other = rounds_of({2, 2, 2});
