@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Completion scripts and the man page, which the program itself writes (`howmany completion`,
-# `howmany help --man`).
+# Completion scripts, which the program itself writes (`howmany completion`).
 if(NOT DEFINED HM_SHARE_DIR)
   set(HM_SHARE_DIR share)
 endif()
@@ -14,7 +13,7 @@ function(hm_written_by_howmany file folder)
   file(MAKE_DIRECTORY ${parent})
   add_custom_command(OUTPUT ${path} VERBATIM
     COMMAND ${CMAKE_COMMAND} -E env --unset=HOWMANY_BENCH_DIR $<TARGET_FILE:howmany> ${ARGN} > ${path}
-    DEPENDS howmany howmany-train howmany-devices howmany-memory
+    DEPENDS howmany
     COMMENT "Writing ${folder}/${file}")
   install(FILES ${path} DESTINATION ${HM_SHARE_DIR}/${folder})
   set(hm_completion_files ${hm_completion_files} ${path} PARENT_SCOPE)
@@ -22,6 +21,5 @@ endfunction()
 hm_written_by_howmany(howmany bash-completion/completions completion bash)
 hm_written_by_howmany(_howmany zsh/site-functions completion zsh)
 hm_written_by_howmany(howmany.fish fish/vendor_completions.d completion fish)
-hm_written_by_howmany(howmany.1 man/man1 help --man)
 add_custom_target(completion_files ALL DEPENDS ${hm_completion_files})
 add_dependencies(packed completion_files)

@@ -18,7 +18,7 @@ MAY_INCLUDE = {
 }
 # A room that only the command line, itself and tests include.
 STUDY, STUDY_USERS = "reports/regression/study/", ("reports/regression/study/", "reports/regression/cli.cpp", "tests/")
-FACTORIES = {"writers", "completion"}  # a list in one header declares all of the folder
+FACTORIES = {"writers"}  # a list in one header declares all of the folder
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 LINKED_TOGETHER = [["core", "parallel", "benches"], ["core/base", "reports"]]
 TYPE = re.compile(r"^(?:struct|class|enum class) (\w+)[^;\n]*\{", re.M)

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <stdexcept>
 
 #include "benches/common/program.h"
 #include "core/backends/selection.h"
 #include "core/base/error.h"
+#include "core/base/schema/defaults.h"
 #include "core/base/schema/marks.h"
 #include "core/gpu/gpu.h"
 #include "core/host/cpu_limits.h"
@@ -119,12 +122,18 @@ Choice choose_backend(const Workload& work, const Place& place) {
     return std::ranges::count(comm_names(), name) > 0 && comm_unavailable(name, place).empty();
   };
   const std::vector<Device> devices = work.devices_together();
-  if (all_gpus(devices) && !share_gpus(devices) && usable("nccl"))
-    return {"nccl", "each rank has GPUs of its own"};
-  if (usable("gloo")) return {"gloo", "ranks are processes, and gloo needs no launcher of its own"};
-  if (usable("mpi")) return {"mpi", "ranks are processes, and gloo cannot be used"};
-  HM_REQUIRE(place.world == 1, "no backend between processes can be used");
-  return {"local", "no backend between processes is built in"};
+  const std::map<std::string_view, const char*> because = {
+      {"nccl", "each rank has GPUs of its own"},
+      {"gloo", "ranks are processes, and gloo needs no launcher of its own"},
+      {"mpi", "ranks are processes, and gloo cannot be used"},
+      {"local", "no backend between processes is built in"}};
+  for (const std::string_view name : kBackendsByPreference) {
+    const bool fits = name == "nccl"    ? all_gpus(devices) && !share_gpus(devices)
+                      : name == "local" ? place.world == 1
+                                        : true;
+    if (fits && usable(name)) return {std::string(name), because.at(name)};
+  }
+  throw std::invalid_argument("no backend between processes can be used");
 }
 
 }  // namespace howmany::benches

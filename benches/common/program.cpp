@@ -19,7 +19,6 @@
 #include "core/backends/backend.h"
 #include "core/backends/selection.h"
 #include "core/base/cli/option.h"
-#include "core/base/cli/renamed.h"
 #include "core/base/error.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
@@ -148,8 +147,7 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
   app.allow_extras();
   bool description = false;
   add_switch(app, flag::kDescribeOptions, description)->group("");  // for `howmany completion`
-  const std::vector<std::string> words =
-      with_current_names(app.get_name(), {argv + 1, argv + argc}, !is_rank_of_howmany());
+  const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     if (description) {

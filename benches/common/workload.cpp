@@ -90,7 +90,6 @@ void add_flags(CLI::App& app, Workload& work) {
   add_option(app, flag::kWeightDecay, work.optim.weight_decay)->check(at_least_zero());
   add_option(app, flag::kSeed, work.seed);
   add_option(app, flag::kSync, work.sync.bucketed, "bucketed")->transform(one_of(sync));
-  add_option(app, flag::kBucketBytes, work.sync.bucket_bytes)->check(at_least_one());
   add_switch(app, flag::kSyncBatchnorm, work.sync_batchnorm);
   add_option(app, flag::kCoresPerDevice, work.cores_per_device)->check(above_zero());
   add_option(app, flag::kTimeout, work.timeout_seconds)->check(between(0.1, 86'400));
@@ -143,11 +142,6 @@ void check_training(const Workload& work, const ModelSpec& model) {
   HM_REQUIRE(!work.sync_batchnorm ||
                  trainable_params(*model.layer).size() < all_params(*model.layer).size(),
              "{}: {} has no batch norm", flag::kSyncBatchnorm.name, model.name);
-}
-
-int64_t default_batch(const std::string& model) {
-  if (model.starts_with("mlp")) return 512;
-  return model.starts_with("resnet") ? 16 : 32;
 }
 
 bool can_divide(const Workload& work) {

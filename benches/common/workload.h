@@ -59,7 +59,7 @@ struct Workload {
 };
 
 // Adds the flags of both programs: --data, --workers, --on-bad-image, --kernels,
-// --precision, --optimizer and its numbers, --seed, --sync, --bucket-bytes, --sync-batchnorm,
+// --precision, --optimizer and its numbers, --seed, --sync, --sync-batchnorm,
 // --cores-per-device, --timeout, --oversubscribe.
 void add_flags(CLI::App& app, Workload& work);
 // Throws std::invalid_argument if:
@@ -69,7 +69,5 @@ void add_flags(CLI::App& app, Workload& work);
 // * the batch, or the order of synthetic samples, does not fit into the memory.
 void check(const Workload& work);
 bool can_divide(const Workload& work);  // false if the mode cannot divide the model
-// Samples per device and step, if none are given.
-int64_t default_batch(const std::string& model);
 
 }  // namespace howmany::benches

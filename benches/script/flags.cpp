@@ -47,7 +47,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kCaseBudget, flags.command.seconds)->check(at_least_zero());
   add_option(app, flag::kMaxIterations, flags.command.max_steps)->check(above_zero());
   add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
-      ->check(whole_between(1, kMostBatch));
+      ->check(whole_between(1, kMaxBatch));
   add_option(app, flag::kRate, flags.command.rate, "");
   bool keep_private = false;
   add_switch(app, flag::kPrivate, keep_private);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/backends/selection.h"
+#include "core/base/schema/defaults.h"
 #include "core/base/schema/parameters.h"
 
 namespace howmany::benches {

@@ -41,9 +41,9 @@ void add_speedup_flags(CLI::App& app, SpeedupFlags& flags) {
       ->delimiter(',')
       ->check(above_zero());
   auto* weak = add_option(app, flag::kBatchPerDevice, flags.batch_per_device, "by model")
-                   ->check(whole_between(1, kMostBatch));
+                   ->check(whole_between(1, kMaxBatch));
   add_option(app, flag::kGlobalBatch, flags.global_batch, "")
-      ->check(whole_between(1, kMostBatch))
+      ->check(whole_between(1, kMaxBatch))
       ->excludes(weak);
   add_option(app, flag::kCaseBudget, flags.timing.budget_seconds)->check(at_least_zero());
   add_option(app, flag::kMinIterations, flags.timing.min_iterations)->check(above_zero());

@@ -63,7 +63,7 @@ nlohmann::json step_of(const JsonNode& step, Workload work, const Times& times) 
   mode_traits(work.mode);  // throws if it is unknown
   const CostTable costs = cost_table_from(step.at("table"));
   work.devices.assign(static_cast<size_t>(costs.world), Device{});
-  work.global_batch = step.at("batch_per_device").integer_between(1, kMostBatch) * costs.world;
+  work.global_batch = step.at("batch_per_device").integer_between(1, kMaxBatch) * costs.world;
   return step_on(work, costs, times);
 }
 
@@ -75,7 +75,7 @@ double seconds_between(const JsonNode& node, double least, double most) {
 }
 
 Times times_of(const JsonNode& root, const Workload& work) {
-  const int64_t samples = root.at("samples").integer_between(1, kMostBatch);
+  const int64_t samples = root.at("samples").integer_between(1, kMaxBatch);
   const double seconds = seconds_between(root.at("seconds"), kMinSeconds, kMaxSeconds);
   const StepWork step = step_work(work, samples);
   Times times;

@@ -31,7 +31,7 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
   add_repeatable(app, flag::kModel, flags.models, "resnet18 and gpt2, with --engines")
       ->needs(engines);
   add_option(app, flag::kBatchPerDevice, flags.batch)
-      ->check(whole_between(1, kMostBatch))
+      ->check(whole_between(1, kMaxBatch))
       ->needs(engines);
   add_option(app, flag::kRunProbe, flags.probe)->group("");  // internal; see probes.h
   add_option(app, flag::kProbeFile, flags.probe_file)->group("");

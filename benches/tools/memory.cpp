@@ -11,6 +11,7 @@
 #include "benches/common/step_memory.h"
 #include "benches/tools/memory_flags.h"
 #include "core/base/error.h"
+#include "core/base/schema/defaults.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 

@@ -49,9 +49,9 @@ MemoryFlags parse_memory_flags(int argc, char** argv) {
       ->delimiter(',')
       ->check(whole_between(1, kMaxDevices));
   auto* const weak = add_option(app, flag::kBatchPerDevice, flags.batch_per_device, "by model")
-                         ->check(whole_between(1, kMostBatch));
+                         ->check(whole_between(1, kMaxBatch));
   add_option(app, flag::kGlobalBatch, flags.global_batch, "")
-      ->check(whole_between(1, kMostBatch))
+      ->check(whole_between(1, kMaxBatch))
       ->excludes(weak);
   add_option_function<std::string>(app, flag::kPrecision, set_precision, "f32");
   auto* const kernels = add_option(app, flag::kKernels, work.kernels, "those of a GPU");

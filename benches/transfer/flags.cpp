@@ -26,7 +26,7 @@ void add_transfer_flags(CLI::App& app, TransferBenchFlags& flags) {
   add_option(app, flag::kDevices, flags.device_list, "the GPUs, else cpu:0,cpu:1");
   add_option(app, flag::kModel, flags.models);
   add_option(app, flag::kBatchPerDevice, flags.batch, "by model")
-      ->check(whole_between(1, kMostBatch));
+      ->check(whole_between(1, kMaxBatch));
   add_option(app, flag::kTimeBudget, flags.budget_seconds)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
   add_switch(app, flag::kCeilings, flags.ceilings);

@@ -70,8 +70,6 @@ struct ProcessOptions {
 RankExit launch_processes(const std::vector<std::string>& argv, int world,
                           const ProcessOptions& options = {});
 
-// True in a rank that launch_processes() started.
-bool is_rank_of_howmany();
 // Tells the launch_processes() that started this rank that it has connected and handles signals.
 void report_started(const Place& place);
 

@@ -369,8 +369,6 @@ RankExit launch_processes(const std::vector<std::string>& argv, int world,
   return exit;
 }
 
-bool is_rank_of_howmany() { return std::getenv("HOWMANY_EXITS") != nullptr; }
-
 void report_started(const Place& place) {
   const char* const folder = std::getenv("HOWMANY_EXITS");
   if (folder == nullptr || place.launcher != "howmany") return;

@@ -11,7 +11,6 @@
 #include "core/base/text/table.h"
 #include "reports/cli/root_command.h"
 #include "reports/cli/version.h"
-#include "reports/gpus/command.h"
 #include "reports/results/record.h"
 
 namespace {
@@ -30,7 +29,7 @@ void tell(const std::exception& error) {
 int main(int argc, char** argv) {
   prepare_process();
   try {
-    const int code = run_command(argc, argv, {version_text(), commit_date()});
+    const int code = run_command(argc, argv, version_text());
     // A full disk is detected only at the last write. It must not count as success.
     if (std::fflush(stdout) == 0) return code;
     fmt::print(stderr, "howmany: cannot write to stdout: {}\n", std::strerror(errno));

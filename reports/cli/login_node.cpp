@@ -28,7 +28,7 @@ void refuse_login_node() {
   throw InputError(
       "this looks like a login node: a Slurm cluster is here, and this is no job. Measure within a "
       "job, "
-      "such as srun --gres=gpu:2 --cpus-per-task=8 howmany, or add --yes to measure here");
+      "such as srun --gres=gpu:2 --cpus-per-task=8 howmany, or use howmany gpus to measure here");
 }
 
 }  // namespace howmany::reports

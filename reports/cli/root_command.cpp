@@ -4,17 +4,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
-#include "core/base/cli/renamed.h"
 #include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/names.h"
+#include "reports/cli/commands.h"
+#include "reports/cli/completion.h"
+#include "reports/cli/help.h"
 #include "reports/cli/login_node.h"
+#include "reports/cli/report.h"
 #include "reports/cli/selftest.h"
 #include "reports/cluster/command.h"
 #include "reports/comm/command.h"
@@ -23,38 +27,32 @@
 #include "reports/predict/command.h"
 #include "reports/regression/cli.h"
 #include "reports/results/machine.h"
-#include "reports/results/record.h"
 #include "reports/transfer/command.h"
 #include "reports/workers/command.h"
 
 namespace howmany::reports {
 namespace {
 
+using Words = std::vector<std::string>;
 constexpr double kDescribeSeconds = 10;
-
-const std::vector<std::string> kCommands = {"run",      "gpus",    "workers", "backend",
-                                            "transfer", "predict", "cluster", "train",
-                                            "devices",  "memory",  "report",  "selftest"};
 
 // If an option is given twice, the last value counts, except for lists.
 void last_wins(CLI::App& app) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-void add_output(CLI::App& app, Arguments& a) {
+void add_answer(CLI::App& app, AnswerArguments& a) {
   add_option(app, flag::kMinEfficiency, a.min_efficiency, "0.8")->check(between(0.01, 2.0));
   add_count(app, flag::kSamples, a.samples, "1281167, one pass over ImageNet-1k");
   auto* json = add_json(app, a.json);
-  add_option(app, flag::kEmit, a.emit)
-      ->check(CLI::IsMember({"slurm", "proposal", "proposal-html"}))
-      ->excludes(json);
+  add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm", "proposal"}))->excludes(json);
   add_no_color(app, a.no_color);
 }
 
-void add_passed(CLI::App& app, Arguments& a, bool of_files) {
-  for (const PassedOption& option : passed_options()) {
+void add_forwarded(CLI::App& app, Arguments& a, bool of_files) {
+  for (const ForwardedOption& option : forwarded_options()) {
     if (option.of_files != of_files) continue;
-    auto* added = add_option(app, *option.flag, a.passed[option.name()], option.usual);
+    auto* added = add_option(app, *option.flag, a.forwarded[option.name()], option.usual);
     if (*option.values != '\0') added->type_name(fmt::format("{{{}}}", option.values));
   }
 }
@@ -64,7 +62,7 @@ void add_measuring(CLI::App& app, Arguments& a) {
   add_list(app, flag::kMode, a.modes, "data_parallel,ddp");
   add_list(app, flag::kBackend, a.backends, "auto");
   add_option(app, flag::kCoresPerDevice, a.cores_per_device, "1")->check(whole_between(1, 4096));
-  add_passed(app, a, false);
+  add_forwarded(app, a, false);
   add_option(app, flag::kRounds, a.rounds, "3")->check(whole_between(1, 1000));
   add_option(app, flag::kTimeBudget, a.time_budget, "no limit")->check(above_zero());
   add_option(app, flag::kRunTimeout, a.run_timeout,
@@ -99,16 +97,18 @@ void add_footer(CLI::App& app, const std::string& examples) {
   app.footer([examples] { return parts_help() + examples; });
 }
 
-void add_gpus(CLI::App& app, Arguments& a) {
+void add_gpus(CLI::App& app, const Words& command, int& code) {
+  const auto arguments = std::make_shared<Arguments>();
+  Arguments& a = *arguments;
   last_wins(app);
   add_repeatable(app, flag::kModel, a.models, "mlp");
   add_option(app, flag::kBatchPerDevice, a.batch_per_device, "by model")
-      ->check(whole_between(1, kMostBatch));
-  add_option(app, flag::kGlobalBatch, a.global_batch, "")->check(whole_between(1, kMostBatch));
-  add_passed(app, a, true);
+      ->check(whole_between(1, kMaxBatch));
+  add_option(app, flag::kGlobalBatch, a.global_batch, "")->check(whole_between(1, kMaxBatch));
+  add_forwarded(app, a, true);
   add_option(app, flag::kWorkers, a.workers, "2 for files, else 0")->check(whole_between(0, 4096));
   add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")
-      ->check(whole_between(1, kMostBatch));
+      ->check(whole_between(1, kMaxBatch));
   add_switch(app, flag::kTryDdp, a.try_ddp);
   add_option(app, flag::kRate, a.rate, "");
   add_switch(app, flag::kPrivate, a.keep_private);
@@ -118,7 +118,11 @@ void add_gpus(CLI::App& app, Arguments& a) {
   add_option(app, flag::kFinishWithin, a.finish_within, "")->check(above_zero());
   add_option(app, flag::kBudget, a.budget, "")->check(above_zero());
   add_measuring(app, a);
-  add_output(app, a);
+  add_answer(app, a);
+  app.callback([arguments, &command, &code] {
+    arguments->command = command;
+    code = measure_and_print(*arguments);
+  });
   add_footer(
       app,
       "Your own PyTorch script, unmodified, after --. {n} is the number of devices:\n"
@@ -140,12 +144,18 @@ void add_gpus(CLI::App& app, Arguments& a) {
       "  howmany gpus --resume X                                          # after Ctrl-C");
 }
 
-void add_run(CLI::App& app, Arguments& a) {
+void add_run(CLI::App& app, int& code) {
+  const auto arguments = std::make_shared<Arguments>();
+  Arguments& a = *arguments;
   last_wins(app);
   add_option(app, flag::kPreset, a.preset, "quick, 2 minutes at most")->type_name("{quick,full}");
-  add_switch(app, flag::kYes, a.yes);
   add_measuring(app, a);
-  add_output(app, a);
+  add_answer(app, a);
+  app.callback([arguments, &code] {
+    refuse_login_node();
+    if (!arguments->preset) arguments->preset = "quick";
+    code = measure_and_print(*arguments);
+  });
   app.footer(
       "Examples:\n"
       "  howmany                          # the quick tour\n"
@@ -153,15 +163,16 @@ void add_run(CLI::App& app, Arguments& a) {
       "  howmany run --json > summary.json");
 }
 
-void add_report(CLI::App& app, Arguments& a) {
+void add_report(CLI::App& app, int& code) {
+  const auto arguments = std::make_shared<ReportArguments>();
+  ReportArguments& a = *arguments;
   last_wins(app);
   app.add_option("path", a.paths, "Folders of runs, or files summary.json")
       ->type_name("PATH")
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_output(app, a);
-  add_option(app, flag::kHtml, a.html);
-  add_quiet(app, a.quiet);
+  add_answer(app, a);
+  app.callback([arguments, &code] { code = run_report(*arguments); });
   app.footer(
       "Examples:\n"
       "  howmany report howmany-out/20260101T120000Z\n"
@@ -169,14 +180,17 @@ void add_report(CLI::App& app, Arguments& a) {
       "  howmany report howmany-out/20260101T120000Z --emit slurm > job.sh\n"
       "  howmany report weak strong --emit proposal > scaling.md   # for a proposal of computing "
       "time\n"
-      "  howmany report before after --html both.html          # side by side");
+      "  howmany report before after                           # side by side");
 }
 
-void add_selftest(CLI::App& app, SelftestArguments& a) {
+void add_selftest(CLI::App& app, int& code) {
+  const auto arguments = std::make_shared<SelftestArguments>();
+  SelftestArguments& a = *arguments;
   last_wins(app);
   add_option(app, flag::kRunTimeout, a.timeout_seconds)->check(above_zero());
   add_json(app, a.json);
   add_quiet(app, a.quiet);
+  app.callback([arguments, &code] { code = run_selftest(*arguments); });
   app.footer(
       "Examples:\n"
       "  howmany selftest                 # after unpacking the bundle on another machine\n"
@@ -184,50 +198,92 @@ void add_selftest(CLI::App& app, SelftestArguments& a) {
       "Exit codes: 0 all passed, 1 a test failed, 3 a test program is missing, crashed or hung.");
 }
 
+// Adapters to the type of CommandRow::add.
+template <void (*add)(CLI::App&, int&)>
+void without_command(CLI::App& app, const Words& /*command*/, int& code) {
+  add(app, code);
+}
+void nothing(CLI::App& /*app*/, const Words& /*command*/, int& /*code*/) {}
+
+// All commands. The sections of --help are in the order of their first rows.
+constexpr CommandRow kCommands[] = {
+    {"gpus", group::kAsk, "Number of GPUs, from measured steps", add_gpus, kTakesCommand},
+    {"workers", group::kAsk, "Number of loader workers, measured", add_workers, kTakesCommand},
+    {"backend", group::kAsk, "Communication backend by size, measured", add_backend_command,
+     kTakesCommand},
+    {"memory", group::kAsk, "Does a training step fit a device?", add_memory_command,
+     kTakesCommand | kProgram},
+    {"predict", group::kAsk, "Rate on more GPUs than were measured",
+     without_command<add_predict_command>},
+    {"transfer", group::kMeasure, "Cost of moving data, measured",
+     without_command<add_transfer_command>},
+    {"devices", group::kMeasure, "Devices, cores, their limits, and backends", nothing, kProgram},
+    {"train", group::kMeasure, "One plain training run", nothing, kProgram},
+    {"selftest", group::kMeasure, "Does this copy compute right on this machine?",
+     without_command<add_selftest>},
+    {"compare", group::kCi, "Did it get slower? Two files or result folders",
+     without_command<add_compare>},
+    {"gate", group::kCi, "Is it slower? Measures both sides now, interleaved",
+     without_command<add_gate>},
+    {"history", group::kCi, "When did it get slower? Reads a history; always exits 0",
+     without_command<add_history>},
+    {"report", group::kMore, "Prints the answer of a run again, or several side by side",
+     without_command<add_report>},
+    {"cluster", group::kMore, "List of clusters, and the times of collectives on one",
+     without_command<add_cluster_command>},
+    {"help", group::kMore, "Topics, all commands, or the help of one", without_command<add_help>},
+    {"run", group::kUnlisted, "The answers for this machine (the default)",
+     without_command<add_run>},
+    {"completion", group::kUnlisted, "Completion script for a shell, on stdout",
+     without_command<add_completion>},
+    {"gate-worker", group::kInternal, "Kernels of the canary and the self-test",
+     without_command<add_worker>},
+};
+
+bool has_own_command(int argc, char** argv) {
+  return std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
+}
+
 // Runs external subcommands, as git does: all arguments after the name belong to the program.
 void run_external(int argc, char** argv) {
-  const std::string name = argc > 1 ? argv[1] : "";
-  if (std::ranges::find(kPrograms, name) == std::end(kPrograms)) return;
-  const bool own_command = std::find(argv, argv + argc, std::string_view("--")) != argv + argc;
-  if (name == "memory" && own_command) return;  // of the user's script: add_memory_command()
-  std::vector<std::string> arguments = {find_program("howmany-" + name)};
+  const CommandRow* const row = argc > 1 ? find_command(argv[1]) : nullptr;
+  if (row == nullptr || !row->is(kProgram)) return;
+  if (row->is(kTakesCommand) && has_own_command(argc, argv)) return;
+  std::vector<std::string> arguments = {find_program(fmt::format("howmany-{}", row->name))};
   arguments.insert(arguments.end(), argv + 2, argv + argc);
   exec_program(arguments);
 }
 
-std::vector<std::string> words(int argc, char** argv) {
-  std::vector<std::string> words(argv + 1, argv + argc);
+// Returns the words after the program's name, which begin with a command.
+Words typed_words(int argc, char** argv) {
+  Words words(argv + 1, argv + argc);
   const std::string first = words.empty() ? "" : words[0];
   const bool about_us = first == "--help" || first == "-h" || first == "--version";
   if (first.empty() || (first.starts_with("-") && !about_us)) words.insert(words.begin(), "run");
-  std::vector<std::string> known = kCommands;
-  known.insert(known.end(), kComparingCommands.begin(), kComparingCommands.end());
-  known.insert(known.end(), kMetaCommands.begin(), kMetaCommands.end());
-  if (!first.empty() && !first.starts_with("-") &&
-      std::find(known.begin(), known.end(), first) == known.end()) {
-    throw InputError(fmt::format("unknown command \"{}\"{} (howmany --help lists them)", first,
-                                 did_you_mean(first, known)));
-  }
-  return with_current_names(words[0], words);
+  if (about_us || find_command(words[0]) != nullptr) return words;
+  Words known;
+  for (const CommandRow& row : kCommands) known.emplace_back(row.name);
+  throw InputError(fmt::format("unknown command \"{}\"{} (howmany --help lists them)", first,
+                               did_you_mean(first, known)));
 }
 
 // Removes "--" and the words after it, which are the user's own command, and returns them.
-std::vector<std::string> words_after_dashes(std::vector<std::string>& typed) {
+Words words_after_dashes(Words& typed) {
   const auto dashes = std::ranges::find(typed, "--");
   if (dashes == typed.end()) return {};
-  constexpr const char* kTakeCommand[] = {"backend", "gpus", "memory", "workers"};
-  if (std::ranges::find(kTakeCommand, typed[0]) == std::end(kTakeCommand))
+  const CommandRow* const row = find_command(typed[0]);
+  if (row == nullptr || !row->is(kTakesCommand))
     throw InputError(fmt::format("howmany {} takes no command after --", typed[0]));
-  std::vector<std::string> command(dashes + 1, typed.end());
+  Words command(dashes + 1, typed.end());
   if (command.empty()) throw InputError("no command after --");
   typed.erase(dashes, typed.end());
   return command;
 }
 
 // Writes an error for unexpected arguments that suggests what to use instead.
-std::string not_expected(const CLI::App& app, const std::vector<std::string>& words) {
+std::string not_expected(const CLI::App& app, const Words& words) {
   const CLI::App& command = *app.get_subcommands().front();
-  std::vector<std::string> known;
+  Words known;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   if (command.get_name() == "run") known.emplace_back(flag::kVersion.name);  // of bare `howmany`
@@ -242,11 +298,18 @@ std::string not_expected(const CLI::App& app, const std::vector<std::string>& wo
 
 }  // namespace
 
-int run_command(int argc, char** argv, const BuildText& build) {
+std::span<const CommandRow> commands() { return kCommands; }
+
+const CommandRow* find_command(std::string_view name) {
+  const auto* const found = std::ranges::find(kCommands, name, &CommandRow::name);
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+int run_command(int argc, char** argv, const std::string& version) {
   run_external(argc, argv);
   CLI::App app{"Recommends a number of GPUs from measured training steps."};
   app.name("howmany");
-  app.set_version_flag(flag::kVersion, build.version, flag::kVersion.help);
+  app.set_version_flag(flag::kVersion, version, flag::kVersion.help);
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
@@ -260,42 +323,24 @@ int run_command(int argc, char** argv, const BuildText& build) {
       "  howmany backend                            # which backend, from which size on?\n"
       "  howmany compare before.json after.json     # did it get slower?\n"
       "  howmany gate --base A --candidate B        # the same, measured now, for CI\n"
-      "  howmany gpus --help");
-  Arguments a;
+      "howmany COMMAND --help shows options and examples; howmany help lists topics and every "
+      "command.");
+  Words command;
   int code = exit_code::kFine;
-  auto* tour = app.add_subcommand("run", "The answers for this machine (the default)");
-  add_run(*tour, a);
-  tour->callback([&] {
-    if (!a.yes) refuse_login_node();
-    if (!a.preset) a.preset = "quick";
-    code = run_gpus(a);
-  });
-  auto* gpus = app.add_subcommand("gpus", "Recommend a number of devices, from measured steps");
-  add_gpus(*gpus, a);
-  gpus->callback([&] { code = run_gpus(a); });
-  add_workers(app, a.command, code);
-  add_backend_command(app, a.command, code);
-  add_transfer_command(app, code);
-  add_predict_command(app, code);
-  add_cluster_command(app, code);
-  app.add_subcommand("train", "One plain training run (see howmany train --help)");
-  app.add_subcommand("devices", "List the devices, cores and their limits, and backends");
-  add_memory_command(app, a.command, code);
-  auto* report = app.add_subcommand("report", "Render again from the files of a run");
-  add_report(*report, a);
-  report->callback([&] { code = run_report(a); });
-
-  SelftestArguments self;
-  auto* selftest = app.add_subcommand("selftest", "Does this copy compute right on this machine?");
-  add_selftest(*selftest, self);
-  selftest->callback([&] { code = run_selftest(self); });
-  add_comparing(app, code);
-  add_meta_commands(app, build, code);
-
-  std::vector<std::string> typed = words(argc, argv);
-  a.command = words_after_dashes(typed);
+  for (const CommandRow& row : kCommands) {
+    const bool listed = row.group != group::kUnlisted && row.group != group::kInternal;
+    CLI::App* const sub =
+        app.add_subcommand(row.name, row.help)->group(listed ? std::string(row.group) : "");
+    row.add(*sub, command, code);
+  }
+  if (argc > 1 && argv[1] == kComplete) {
+    print_completions(app, Words(argv + 2, argv + argc));
+    return exit_code::kFine;
+  }
+  Words typed = typed_words(argc, argv);
+  command = words_after_dashes(typed);
   try {
-    std::vector<std::string> reversed(typed.rbegin(), typed.rend());
+    Words reversed(typed.rbegin(), typed.rend());
     app.parse(reversed);
   } catch (const CLI::Success& success) {
     return app.exit(success);

@@ -2,12 +2,12 @@
 // The command line of `howmany`.
 #pragma once
 
-#include "reports/cli/completion/cli.h"
+#include <string>
 
 namespace howmany::reports {
 
 // Parses the arguments, runs the subcommand and returns its exit code. Throws InputError if the
-// command line or the input is bad.
-int run_command(int argc, char** argv, const BuildText& build);
+// command line or the input is bad. `version`: the output of --version.
+int run_command(int argc, char** argv, const std::string& version);
 
 }  // namespace howmany::reports

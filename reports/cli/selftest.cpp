@@ -15,7 +15,6 @@
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
-#include "reports/gpus/command.h"
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 

@@ -18,6 +18,4 @@ std::string version_text() {
   return text;
 }
 
-std::string commit_date() { return HM_COMMIT_DATE; }
-
 }  // namespace howmany::reports

@@ -9,7 +9,5 @@ namespace howmany::reports {
 
 // Returns the output of `howmany --version`: version and commit, compiler, each optional part.
 std::string version_text();
-// Returns "2026-11-25", or "" outside a git work tree.
-std::string commit_date();
 
 }  // namespace howmany::reports

@@ -120,7 +120,7 @@ int run_cluster(const ClusterArguments& a) {
 }  // namespace
 
 void add_cluster_command(CLI::App& app, int& code) {
-  auto* sub = app.add_subcommand("cluster", "List clusters, and the times of collectives on one");
+  auto* const sub = &app;
   const auto a = std::make_shared<ClusterArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub->add_option("what", a->what, "list, or a cluster's name or TOML file")

@@ -243,7 +243,7 @@ int finish(const std::string& folder, Summary& summary, const nlohmann::json& re
 }
 
 void add_backend_command(CLI::App& app, const std::vector<std::string>& command, int& code) {
-  auto* sub = app.add_subcommand("backend", "Which communication backend, by size, measured");
+  auto* const sub = &app;
   const auto a = std::make_shared<BackendArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_list(*sub, flag::kBackend, a->backends, "all that work here");

@@ -24,8 +24,6 @@
 #include "reports/comm/command.h"
 #include "reports/results/cell.h"
 #include "reports/results/disturbance.h"
-#include "reports/transfer/advise.h"
-#include "reports/transfer/render.h"
 
 namespace howmany::reports {
 namespace {
@@ -207,20 +205,6 @@ std::string render_backend(const BackendAdvice& advice,
               kTextWidth, 2) +
           "\n";
   return text;
-}
-
-std::string render_suites(const Summary& summary, bool color) {
-  const auto holds = [&](const char* question) { return summary.answer.contains(question); };
-  const std::vector<Measurement>& all = summary.measurements;
-  if (holds("backend")) {
-    BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
-    mark_disturbed(busy_elsewhere_in(summary.context), advice);
-    return render_backend(advice, all, color);
-  }
-  if (!holds("transfer")) return "";
-  TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
-  mark_disturbed(busy_elsewhere_in(summary.context), advice);
-  return render_transfer(advice, all, color);
 }
 
 }  // namespace howmany::reports

@@ -14,8 +14,4 @@ namespace howmany::reports {
 std::string render_backend(const BackendAdvice& advice,
                            const std::vector<Measurement>& measurements, bool color);
 
-// Returns the output of `howmany backend` or `howmany transfer`, from its summary alone. Empty for
-// other summaries.
-std::string render_suites(const Summary& summary, bool color);
-
 }  // namespace howmany::reports

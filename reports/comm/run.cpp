@@ -13,10 +13,10 @@
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "reports/html/summary_files.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/scratch.h"
-#include "reports/results/summary_files.h"
 
 namespace howmany::reports {
 namespace {

@@ -3,15 +3,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
-#include "core/base/text/json.h"
 #include "core/base/text/options.h"
-#include "core/base/text/table.h"
 #include "reports/gpus/resolve.h"
-#include "reports/predict/forecast_json.h"
 #include "reports/predict/model_runs.h"
 #include "reports/predict/preset.h"
 
@@ -36,7 +31,7 @@ std::vector<std::string> only_for_measurements(const Arguments& a) {
   add(a.oversubscribe, flag::kOversubscribe);
   add(!a.out.empty(), flag::kOut);
   add(!a.emit.empty(), flag::kEmit);
-  for (const auto& [name, word] : a.passed)
+  for (const auto& [name, word] : a.forwarded)
     if (word && "--" + name != flag::kPrecision.name) given.push_back("--" + name);
   return given;
 }
@@ -107,9 +102,9 @@ Forecast forecast_of(const Arguments& a, const std::vector<std::string>& modes,
 }
 
 PresetOptions preset_options(const Arguments& a) {
-  const auto given = a.passed.find(flag::kPrecision.bare_name());
-  const std::string word = given == a.passed.end() ? "" : given->second.value_or("");
-  Passed precision;
+  const auto given = a.forwarded.find(flag::kPrecision.bare_name());
+  const std::string word = given == a.forwarded.end() ? "" : given->second.value_or("");
+  ForwardedOptions precision;
   if (!word.empty()) precision.set(flag::kPrecision.bare_name(), word);
   precision.check({"cuda:0"});
   return {word, a.batch_per_device.value_or(0), a.global_batch.value_or(0)};
@@ -122,7 +117,7 @@ bool of_absent_gpus(const Arguments& a) {
          find_cluster(a.cluster).device != kCpuDevice;
 }
 
-int predict_absent_gpus(const Arguments& a) {
+Forecast predict_absent_gpus(const Arguments& a) {
   check(a);
   const Cluster cluster = find_cluster(a.cluster);
   if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
@@ -130,10 +125,7 @@ int predict_absent_gpus(const Arguments& a) {
   const std::vector<std::string> modes = modes_of(a);
   const ModelWork work = read_work(a.models[0]);
   const PresetOptions options = preset_options(a);
-  const Forecast result = forecast_of(a, modes, options, preset(work, cluster, options));
-  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
-  fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
-  return exit_code::kFine;
+  return forecast_of(a, modes, options, preset(work, cluster, options));
 }
 
 }  // namespace howmany::reports

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "reports/gpus/command.h"
+#include "reports/predict/forecast.h"
 
 namespace howmany::reports {
 
@@ -11,8 +12,8 @@ namespace howmany::reports {
 // such cluster.
 bool of_absent_gpus(const Arguments& arguments);
 
-// Prints the forecast of reports/predict/preset.h. Returns an exit code. Throws InputError, also if
-// an argument is given that only a measurement can honour.
-int predict_absent_gpus(const Arguments& arguments);
+// Returns the forecast of reports/predict/preset.h. Throws InputError, also if an argument is given
+// that only a measurement can honour.
+Forecast predict_absent_gpus(const Arguments& arguments);
 
 }  // namespace howmany::reports

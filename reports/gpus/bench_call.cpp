@@ -10,13 +10,17 @@
 
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/predict/computed.h"
+#include "reports/results/bench_file.h"
 #include "reports/results/machine.h"
 
 namespace howmany::reports {
 namespace {
+
+constexpr double kProbeSeconds = 0.5, kProbeTimeout = 300;
 
 void refuse_if_refused(const Command& command, const char* program) {
   const ProcessResult ended = run_command(command);
@@ -31,6 +35,11 @@ void check_script(const Request& request) {
   for (const std::string& word : flags_of(request.script)) argv.push_back(word);
   argv.insert(argv.end(), {"--", request.script.words[0]});
   refuse_if_refused({.argv = argv, .timeout_seconds = 60}, "script_bench");
+}
+
+std::string observed(const SampleLine& line, const char* parameter) {
+  const JsonNode root(line.json, "script_bench");
+  return root.at("parameters").at(parameter).string();
 }
 
 }  // namespace
@@ -50,7 +59,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
   add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
   add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(c.batch));
   add(flag::kSeed, std::to_string(request.seed));
-  for (const auto& [name, word] : request.passed.given())
+  for (const auto& [name, word] : request.forwarded.given())
     argv.insert(argv.end(), {"--" + name, word});
   add(flag::kWorkers, request.workers < 0 ? "" : std::to_string(request.workers));
   if (request.sync_batchnorm) argv.emplace_back(flag::kSyncBatchnorm);
@@ -68,6 +77,27 @@ std::vector<std::string> rehearse_flag(const Request& request, int world,
   return {flag::kRehearse.name, scratch.costs};
 }
 
+std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
+                                          double timeout, const BenchScratch& scratch) {
+  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + devices);
+  const Script& script = request.script;
+  std::vector<std::string> argv = bench_words(script, seconds, timeout, scratch);
+  argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
+                           flag::kCoresPerDevice, std::to_string(request.cores_per_device)});
+  argv.emplace_back("--");
+  argv.insert(argv.end(), script.words.begin(), script.words.end());
+  return argv;
+}
+
+std::vector<std::string> rehearsal_arguments(const Request& request, int world, double seconds,
+                                             double timeout, const BenchScratch& scratch) {
+  std::vector<std::string> argv =
+      script_arguments(request, rehearsing_ranks(request, world), seconds, timeout, scratch);
+  const std::vector<std::string> rehearse = rehearse_flag(request, world, scratch);
+  argv.insert(std::ranges::find(argv, "--"), rehearse.begin(), rehearse.end());
+  return argv;
+}
+
 void check_with_bench(const Request& request) {
   if (request.script.given()) return check_script(request);
   std::map<std::tuple<std::string, std::string, std::string>, Configuration> largest;
@@ -81,7 +111,7 @@ void check_with_bench(const Request& request) {
     refuse_if_refused(command, "speedup_bench");
   }
   if (const BeyondPlan& beyond = request.beyond; !beyond.cluster.empty())
-    check_computable(request.workloads[0].model, request.passed["precision"], request.modes[0],
+    check_computable(request.workloads[0].model, request.forwarded["precision"], request.modes[0],
                      request.workloads[0].batch, request.scaling == Scaling::kStrong,
                      cluster_of(beyond), beyond.up_to);
 }
@@ -101,6 +131,29 @@ std::vector<std::string> leave_out_refused(Request& request) {
     }
   }
   return reasons;
+}
+
+bool probe_group(const std::string& folder, Request& request) {
+  if (request.script.has_count() || !request.script.rate.empty()) return true;
+  Request one = request;
+  one.script.words = under_torchrun(request.script.words);
+  const BenchScratch scratch(folder);
+  const ProcessResult ended =
+      run_command({.argv = script_arguments(one, 1, kProbeSeconds, kProbeTimeout, scratch),
+                   .timeout_seconds = kProbeSeconds + kProbeTimeout + 10});
+  if (ended.how == ProcessResult::How::kInterrupted) return false;
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok()) throw std::runtime_error(ended.last_line());
+  const std::vector<SampleLine> lines = read_samples(scratch.samples);
+  const bool forms_group = !lines.empty() && !observed(lines[0], parameter::kBackend).empty();
+  request.script.try_ddp = request.script.try_ddp && !forms_group;
+  request.script.alone = !forms_group && !request.script.try_ddp;
+  if (request.script.alone)
+    request.counts = {1};
+  else
+    request.script.words = one.script.words;
+  return true;
 }
 
 }  // namespace howmany::reports

@@ -23,53 +23,53 @@ std::vector<nlohmann::json> lines_of(const Results& results) {
   return lines;
 }
 
-void apply(const BeyondAsked& asked, ForecastOptions& options) {
-  if (asked.min_efficiency) options.min_efficiency = *asked.min_efficiency;
-  if (asked.samples) options.samples = asked.samples;
-  if (asked.finish_within_hours) options.finish_within_hours = asked.finish_within_hours;
-  if (asked.budget_device_hours) options.budget_device_hours = asked.budget_device_hours;
+void apply(const ForecastLimits& limits, ForecastOptions& options) {
+  if (limits.min_efficiency) options.min_efficiency = *limits.min_efficiency;
+  if (limits.samples) options.samples = limits.samples;
+  if (limits.finish_within_hours) options.finish_within_hours = limits.finish_within_hours;
+  if (limits.budget_device_hours) options.budget_device_hours = limits.budget_device_hours;
 }
 
 Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary& summary,
-                         const BeyondAsked& limits) {
+                         const ForecastLimits& limits) {
   if (plan.request.script.alone)
     throw InputError(
         "the script trains on one device, however it is started; --try-ddp puts "
         "DistributedDataParallel around its model");
-  ForecastOptions asked;
-  asked.up_to = plan.request.beyond.up_to;
-  apply(limits, asked);
+  ForecastOptions options;
+  options.up_to = plan.request.beyond.up_to;
+  apply(limits, options);
   const BeyondPlan& beyond = plan.request.beyond;
-  if (beyond.cluster.empty()) return forecast(trained_in(summary), asked);
+  if (beyond.cluster.empty()) return forecast(trained_in(summary), options);
   const Cluster cluster = cluster_of(beyond);
-  asked.devices_per_node = cluster.devices_per_node;
-  asked.price = cluster.price_per_device_hour;
-  const std::optional<ClusterSteps> steps = plan.request.script.given()
-                                                ? rehearsed_of(summary, lines_of(results), cluster)
-                                                : computed_in(summary, cluster, asked);
-  return forecast(trained_in(summary, steps), asked, steps);
+  options.devices_per_node = cluster.devices_per_node;
+  options.price = cluster.price_per_device_hour;
+  const std::optional<ClusterSteps> steps =
+      plan.request.script.given() ? rehearsed_of(summary, lines_of(results), cluster)
+                                  : computed_in(summary, cluster, options);
+  return forecast(trained_in(summary, steps), options, steps);
 }
 
 }  // namespace
 
 nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, const Summary& summary,
-                                   const BeyondAsked& asked) {
+                                   const ForecastLimits& limits) {
   try {
-    return to_json(forecast_beyond(plan, results, summary, asked));
+    return to_json(forecast_beyond(plan, results, summary, limits));
   } catch (const InputError& why) {
     return {{"refused", why.what()}};
   }
 }
 
-void check(const BeyondAsked& asked) {
-  if (!asked.samples && (asked.finish_within_hours || asked.budget_device_hours))
+void check(const ForecastLimits& limits) {
+  if (!limits.samples && (limits.finish_within_hours || limits.budget_device_hours))
     throw InputError("a limit of time or device-hours needs --samples");
 }
 
-nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked) {
+nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const ForecastLimits& limits) {
   if (beyond.is_object() && beyond.contains("refused")) return beyond;
   Forecast f = forecast_from_json(beyond, "summary.json");
-  apply(asked, f.options);
+  apply(limits, f.options);
   decide(f);
   return to_json(f);
 }

@@ -12,17 +12,17 @@
 namespace howmany::reports {
 
 // The limits of the command line. Absent members keep those of an earlier answer.
-struct BeyondAsked {
+struct ForecastLimits {
   std::optional<double> min_efficiency, samples, finish_within_hours, budget_device_hours;
 };
 // Throws InputError if a limit lacks the number of samples.
-void check(const BeyondAsked& asked);
+void check(const ForecastLimits& limits);
 
 // Returns the JSON of a Forecast, or {"refused": why}. `summary` holds the measurements.
 nlohmann::ordered_json beyond_json(const Plan& plan, const Results& results, const Summary& summary,
-                                   const BeyondAsked& asked);
+                                   const ForecastLimits& limits);
 // Decides again. `beyond` is such a JSON.
-nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const BeyondAsked& asked);
+nlohmann::ordered_json beyond_again(const nlohmann::json& beyond, const ForecastLimits& limits);
 
 // Returns true if this part comes first: the measured part has no answer, because one device was
 // measured, and this one was not refused.

@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands `gpus`, `run` and `report`. Results go to stdout, everything else to stderr. Each
-// returns an exit code: 0 success, 3 if a measurement failed or was interrupted. Throws InputError
-// (exit code 2) for bad usage or input.
+// Measures for the commands `gpus` and `run`. reports/cli/report.h prints the answer.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reports/gpus/advise.h"
+#include "reports/gpus/beyond.h"
 #include "reports/gpus/plan.h"
 
 namespace howmany::reports {
 
+// The part of a command line that decides from measurements and prints. Absent members keep the
+// values of an earlier answer.
+struct AnswerArguments {
+  std::optional<double> min_efficiency, samples;
+  std::string emit;  // "slurm" or "proposal": prints only that
+  bool json = false, no_color = false;
+};
+
 // The parsed command line. Absent members take their default from the preset, the machine or the
 // resumed plan.
-struct Arguments {
+struct Arguments : AnswerArguments {
   std::vector<std::string> models, modes, backends, devices;
   std::optional<int64_t> batch_per_device, global_batch;
   std::optional<int> cores_per_device, workers, rounds;
   std::optional<std::string> preset;
-  std::map<std::string, std::optional<std::string>> passed;  // option name -> value
-  std::optional<double> time_budget, min_efficiency;
+  std::map<std::string, std::optional<std::string>> forwarded;  // option name -> value
+  std::optional<double> time_budget;
   std::optional<int64_t> seed;
-  std::optional<double> samples;
   bool oversubscribe = false, sync_batchnorm = false, profile = false;
   std::vector<std::string> command;  // after "--": the user's own
   std::optional<int64_t> samples_per_step;
@@ -36,16 +43,28 @@ struct Arguments {
   std::optional<double> finish_within, budget;  // of these: hours, device-hours
 
   std::string out, resume;
-  std::vector<std::string> paths;  // of `report`
-  std::string html;                // of `report`: a page for all paths
-  std::string emit;                // "slurm": prints only a job script
   std::optional<double> run_timeout;
-  bool yes = false;  // measure on a login node too
-  bool json = false, quiet = false, no_color = false, verbose = false;
+  bool quiet = false, verbose = false;
 };
 
-// Runs `gpus`, or `run` if a preset is given.
-int run_gpus(const Arguments& arguments);
-int run_report(const Arguments& arguments);
+// Writes the files of a summary into a folder.
+using SummaryWriter = std::function<void(const std::string& folder, const Summary& summary)>;
+
+struct GpusRun {
+  Summary summary;
+  std::string folder;  // empty if it was interrupted before anything was measured
+  int exit_code = 0;
+};
+
+// Measures a new run, or continues one. Calls `write` after each measurement and at the end. Throws
+// InputError for bad usage or input, and std::runtime_error if results cannot be written.
+GpusRun run_gpus(const Arguments& arguments, const SummaryWriter& write);
+
+// Returns `options` with the values of the command line.
+AdviceOptions advice_options(const AnswerArguments& arguments, AdviceOptions options = {});
+
+// Returns the command of the user's own script, which only plan.json of `folder` holds. Empty if
+// there is none.
+std::vector<std::string> script_words(const std::string& folder);
 
 }  // namespace howmany::reports

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
+#include "core/base/budget.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
@@ -21,7 +21,6 @@
 namespace howmany::reports {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr const char* kTrace = "/trace.pftrace";
 constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
@@ -45,7 +44,7 @@ std::string run_name(const Request& request, const Configuration& c) {
   if (request.script.given())
     return fmt::format("{}/script/{}/devices:{}", c.is_rehearsal() ? c.mode : "speedup", c.model,
                        c.devices);
-  const std::string& precision = request.passed["precision"];
+  const std::string& precision = request.forwarded["precision"];
   return fmt::format("speedup/{}/{}/backend:{}/devices:{}/batch:{}/scaling:{}{}", c.mode, c.model,
                      c.backend, c.devices, (global_batch(request, c) + c.devices - 1) / c.devices,
                      request.scaling == Scaling::kWeak ? "weak" : "strong",
@@ -104,10 +103,14 @@ void read_outcome(const Request& request, const BenchScratch& scratch, const Pro
   run.samples = std::move(lines[0]);
 }
 
-class Measuring {
+class MeasurementLoop {
  public:
-  Measuring(const Plan& plan, const MeasureOptions& options, Results& results)
-      : plan_(plan), options_(options), results_(results), all_(configurations(plan.request)) {
+  MeasurementLoop(const Plan& plan, const MeasureOptions& options, Results& results)
+      : plan_(plan),
+        options_(options),
+        results_(results),
+        all_(configurations(plan.request)),
+        budget_(plan.request.time_budget) {
     // Failed runs are repeated.
     std::erase_if(results_.runs, [](const BenchRun& run) { return run.samples.seconds.empty(); });
     left_ = all_.size() * static_cast<size_t>(plan.request.rounds) - results_.runs.size();
@@ -139,7 +142,7 @@ class Measuring {
       if (!run) return false;
       results_.runs.push_back(std::move(*run));
       write_results(options_.folder, plan_, results_);
-      tell(what(i, round), &results_.runs.back());
+      report(what(i, round), &results_.runs.back());
     }
     return true;
   }
@@ -187,7 +190,7 @@ class Measuring {
       std::optional<BenchRun> run = fits(1) ? measure_one(i, round) : std::nullopt;
       if (!run) return false;
       again.push_back(std::move(*run));
-      tell(what(i, round), &again.back());
+      report(what(i, round), &again.back());
     }
     if (!is_less_disturbed(again, round)) return true;
     for (BenchRun& run : again) std::swap(*run_of(run.configuration, round), run);
@@ -221,8 +224,6 @@ class Measuring {
         again, [&](const BenchRun& run) { return run.row.error.empty() && load_of(run) < before; });
   }
 
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
   bool is_measured(size_t configuration, int round) const {
     return std::any_of(results_.runs.begin(), results_.runs.end(), [&](const BenchRun& run) {
       return run.configuration == configuration && run.round == round;
@@ -238,39 +239,34 @@ class Measuring {
   double overhead() const { return ran_ == 0 ? 1 : overhead_ / static_cast<double>(ran_); }
 
   double seconds_for_next() const {
-    const Request& request = plan_.request;
-    if (request.time_budget <= 0) return request.run_seconds;
-    const double share = (request.time_budget - elapsed()) / static_cast<double>(left_);
-    return std::clamp(share - overhead(), kMinRunSeconds, request.run_seconds);
+    const double share = budget_.share(1, static_cast<double>(left_)) - overhead();
+    return std::clamp(share, kMinRunSeconds, plan_.request.run_seconds);
   }
 
   double run_timeout() const {
     if (options_.run_timeout) return *options_.run_timeout;
-    const double budget = plan_.request.time_budget;
     const bool gpus = device_kind(plan_.request.devices.front()) == DeviceKind::kGpu;
     const RunTimeout limits = gpus ? kOnGpus : kOnCpus;
-    if (budget <= 0) return limits.most;
+    if (!budget_.limited()) return limits.most;
     // At least twice the overhead of earlier runs, even if little time is left.
-    return std::max(timeout_within(budget - elapsed(), limits), 2 * overhead());
+    return std::max(timeout_within(budget_.left(), limits), 2 * overhead());
   }
 
   bool fits(size_t runs) const {
-    const double budget = plan_.request.time_budget;
-    const double least = static_cast<double>(runs) * (overhead() + kMinRunSeconds);
-    return budget <= 0 || elapsed() + least <= budget;
+    return budget_.fits(static_cast<double>(runs) * (overhead() + kMinRunSeconds));
   }
 
   // The bench may stop early, so measured durations predict better than limits.
   double seconds_left() const {
     const double one =
         ran_ == 0 ? overhead() + seconds_for_next() : took_ / static_cast<double>(ran_);
-    const double all = static_cast<double>(left_) * one, budget = plan_.request.time_budget;
-    return budget <= 0 ? all : std::clamp(budget - elapsed(), 0.0, all);
+    return std::min(budget_.left(), static_cast<double>(left_) * one);
   }
 
-  void tell(const std::string& what, const BenchRun* finished) const {
+  void report(const std::string& what, const BenchRun* finished) const {
     if (!options_.on_progress) return;
-    options_.on_progress({to_do_ - left_, to_do_, what, elapsed(), seconds_left(), finished});
+    options_.on_progress(
+        {to_do_ - left_, to_do_, what, budget_.elapsed(), seconds_left(), finished});
   }
 
   std::string what(size_t configuration, int round) const {
@@ -288,7 +284,7 @@ class Measuring {
     const double timeout = run_timeout(), end = plan_.request.script.given() ? kEndSeconds : 0;
     Command command{.argv = run_arguments(plan_.request, c, seconds, timeout, scratch, trace),
                     .timeout_seconds = seconds + timeout + end};
-    command.on_tick = [&] { tell(what(configuration, round), nullptr); };
+    command.on_tick = [&] { report(what(configuration, round), nullptr); };
     if (options_.verbose) {
       command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
     }
@@ -333,7 +329,7 @@ class Measuring {
   const MeasureOptions& options_;
   Results& results_;
   const std::vector<Configuration> all_;
-  const Clock::time_point start_ = Clock::now();
+  const Budget budget_;
   size_t left_ = 0, to_do_ = 0, ran_ = 0;
   double overhead_ = 0, took_ = 0;
   const char* again_ = "";  // " again" for a repeated round
@@ -346,7 +342,7 @@ double timeout_within(double left, RunTimeout limits) {
 }
 
 void measure(const Plan& plan, const MeasureOptions& options, Results& results) {
-  Measuring(plan, options, results).run();
+  MeasurementLoop(plan, options, results).run();
 }
 
 }  // namespace howmany::reports

@@ -20,9 +20,9 @@ namespace {
 const std::vector<std::string> kOneProcess = {"data_parallel", "model"};  // of early versions
 
 constexpr const char* kPlanSchema = "howmany.plan/1";
-constexpr int64_t kMostDevices = 4096, kMostRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
+constexpr int64_t kMaxDevices = 4096, kMaxPlanRounds = 1000, kMaxPlanBatch = int64_t{1} << 40;
 
-constexpr int kMostPlanned = 1 << 16;  // devices; times 9,999 it is still an int
+constexpr int kMaxPlanned = 1 << 16;  // devices; times 9,999 it is still an int
 
 // The numbers of devices on which the mode can run. If there is none, its steps may still be
 // computed on more; else all, and the bench says why they are refused.
@@ -65,11 +65,11 @@ void refuse_repeats(const Request& request) {
 }
 
 // A plan of an older version lacks newer options. They count as not given.
-Passed passed_from(const JsonNode& root) {
-  Passed passed;
-  for (const PassedOption& option : passed_options())
-    if (const auto word = root.find(option.name())) passed.set(option.name(), word->string());
-  return passed;
+ForwardedOptions forwarded_from(const JsonNode& root) {
+  ForwardedOptions forwarded;
+  for (const ForwardedOption& option : forwarded_options())
+    if (const auto word = root.find(option.name())) forwarded.set(option.name(), word->string());
+  return forwarded;
 }
 
 double non_negative(const JsonNode& node) {
@@ -90,7 +90,7 @@ std::vector<Workload> workloads_from(const JsonNode& node) {
 std::vector<int> counts_from(const JsonNode& node) {
   std::vector<int> counts;
   for (const JsonNode& item : node.items()) {
-    counts.push_back(static_cast<int>(item.integer_between(1, kMostDevices)));
+    counts.push_back(static_cast<int>(item.integer_between(1, kMaxDevices)));
   }
   return counts;
 }
@@ -129,7 +129,7 @@ int devices_of_a_model(const std::string& mode) {
   static const std::regex kOption("[:,](?:ways|stages)=([1-9][0-9]{0,3})(?![0-9])");
   int devices = 1;
   for (std::sregex_iterator found(mode.begin(), mode.end(), kOption), end; found != end; ++found)
-    devices = std::min(devices * std::stoi((*found)[1]), kMostPlanned);  // the bench refuses more
+    devices = std::min(devices * std::stoi((*found)[1]), kMaxPlanned);  // the bench refuses more
   return devices;
 }
 
@@ -180,7 +180,7 @@ void check(const Request& request) {
   refuse_if(request.devices.empty(), "no device given");
   refuse_if(request.counts.empty(), "no device count to measure");
   refuse_repeats(request);
-  request.passed.check(request.devices);
+  request.forwarded.check(request.devices);
   refuse_if(request.rounds < 1, "--rounds must be at least 1");
   const int most = *std::max_element(request.counts.begin(), request.counts.end());
   refuse_if(request.beyond.up_to > 0 && request.beyond.up_to <= most,
@@ -220,7 +220,7 @@ nlohmann::ordered_json to_json(const Request& request) {
                                 {"oversubscribe", request.oversubscribe},
                                 {"sync-batchnorm", request.sync_batchnorm},
                                 {"profile", request.profile}};
-  for (const auto& [name, word] : request.passed.given()) all[name] = word;
+  for (const auto& [name, word] : request.forwarded.given()) all[name] = word;
   if (request.tour) all[kTour] = true;
   if (request.beyond.up_to > 0)
     all["beyond"] = {{"up-to", request.beyond.up_to}, {"cluster", request.beyond.cluster}};
@@ -245,10 +245,10 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.counts = counts_from(root.at("counts"));
   request.scaling = scaling_from(root.at("scaling"));
   request.cores_per_device =
-      static_cast<int>(root.at("cores-per-device").integer_between(1, kMostDevices));
-  request.passed = passed_from(root);
-  request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMostDevices));
-  request.rounds = static_cast<int>(root.at("rounds").integer_between(1, kMostRounds));
+      static_cast<int>(root.at("cores-per-device").integer_between(1, kMaxDevices));
+  request.forwarded = forwarded_from(root);
+  request.workers = static_cast<int>(root.at("workers").integer_between(-1, kMaxDevices));
+  request.rounds = static_cast<int>(root.at("rounds").integer_between(1, kMaxPlanRounds));
   request.run_seconds = non_negative(root.at("run-seconds"));
   request.time_budget = non_negative(root.at("time-budget"));
   request.seed = root.at("seed").integer();

@@ -10,7 +10,7 @@
 
 #include "reports/cluster/cluster.h"
 #include "reports/gpus/efficiency.h"
-#include "reports/gpus/passed.h"
+#include "reports/gpus/forwarded.h"
 #include "reports/predict/rehearsed.h"
 #include "reports/script/script.h"
 
@@ -43,7 +43,7 @@ struct Request {
   std::vector<int> counts;
   Scaling scaling = Scaling::kWeak;
   int cores_per_device = 1;
-  Passed passed;
+  ForwardedOptions forwarded;
   int workers = -1;  // -1: the bench's own default
   int rounds = 3;
   double run_seconds = 3;  // timed iterations of one run

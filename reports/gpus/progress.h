@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows progress on stderr: one rewritten line on a terminal, else one line per finished run. One
-// thread.
+// Messages of a measuring run on stderr. One thread.
 #pragma once
 
 #include <string>
@@ -9,14 +8,23 @@
 
 namespace howmany::reports {
 
-class ProgressLine {
+class ProgressReport {
  public:
-  explicit ProgressLine(bool quiet);
-  ~ProgressLine();  // leaves the cursor on an empty line
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
+  // If `quiet`, only report_end() prints.
+  explicit ProgressReport(bool quiet);
+  ~ProgressReport();  // leaves the cursor on an empty line
+  ProgressReport(const ProgressReport&) = delete;
+  ProgressReport& operator=(const ProgressReport&) = delete;
 
-  void show(const MeasureOptions::Progress& progress);
+  // Prints a sentence.
+  void report(const std::string& text);
+  // Prints the models, the devices, the expected time and the folder: "Measuring mlp with single
+  // and ddp on 1 and 2 CPU devices (3 configurations, 3 rounds) for up to 100 s."
+  void report_start(const Request& request, const std::string& folder);
+  // On a terminal, rewrites one line; else prints one line per finished run.
+  void report_step(const MeasureOptions::Progress& progress);
+  // Prints the reasons why the results are incomplete, if they are.
+  void report_end(const Results& results, const std::string& folder);
 
  private:
   void clear();

@@ -86,7 +86,7 @@ std::string command(const Request& request, const Workload* workload) {
     add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(workload->batch));
     add(flag::kMode, fmt::format("{}", fmt::join(request.modes, ",")));
     add(flag::kBackend, fmt::format("{}", fmt::join(request.backends, ",")));
-    for (const auto& [name, word] : request.passed.given())
+    for (const auto& [name, word] : request.forwarded.given())
       argv.insert(argv.end(), {"--" + name, word});
   }
   add(flag::kDevices, fmt::format("{}", fmt::join(request.devices, ",")));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the scaling section of a proposal for computing time: rows with their intervals, the
-// commands and the versions. In Markdown here, as a page in reports/html/proposal_page.h.
+// commands and the versions. Markdown.
 #pragma once
 
 #include <string>

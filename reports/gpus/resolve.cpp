@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/base/process.h"
+#include "core/base/schema/defaults.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/names.h"
@@ -23,16 +24,10 @@ namespace {
 
 constexpr double kScriptBudget = 60, kRehearsalBudget = 30;
 
-int64_t default_batch(const std::string& model) {
-  const std::string name = model.substr(0, model.find(':'));
-  if (name == "mlp") return 128;
-  if (name == "simple_net") return 20;
-  return 16;
-}
-
 Request quick() {
   Request request;
-  request.workloads = {{"mlp", 128}, {"resnet18:image=64", 16}};
+  request.workloads = {{"mlp", default_batch("mlp")},
+                       {"resnet18:image=64", default_batch("resnet18")}};
   request.run_seconds = 1.5;
   request.time_budget = 100;
   return request;
@@ -127,9 +122,8 @@ struct Choice {
   std::string name, because;
 };
 
-// Prefers nccl for GPUs, else gloo (needs no launcher), else mpi. local is always available. The
-// reason lists the backends that were passed over.
-Choice choose_backend(const Machine& machine, const Request& request) {
+// The reason lists the backends that were passed over.
+Choice default_comm_backend(const Machine& machine, const Request& request) {
   const auto kind = device_kind(fmt::format("{}", fmt::join(request.devices, ",")));
   const std::set<std::string> different(request.devices.begin(), request.devices.end());
   const bool own_gpus = kind == DeviceKind::kGpu && different.size() == request.devices.size();
@@ -137,13 +131,13 @@ Choice choose_backend(const Machine& machine, const Request& request) {
   if (!own_gpus)
     passed.push_back(kind == DeviceKind::kGpu ? "nccl wants a GPU for each rank"
                                               : "nccl is for GPUs");
-  for (const std::string name : {"nccl", "gloo", "mpi", "local"}) {
+  for (const std::string_view name : kBackendsByPreference) {
     if (name == "nccl" && !own_gpus) continue;
     const auto part = std::find_if(machine.comms.begin(), machine.comms.end(),
                                    [&](const Part& p) { return p.name == name; });
     if (part != machine.comms.end() && part->usable)
-      return {name, fmt::format("{}{}{}", part->why, passed.empty() ? "" : "; ",
-                                fmt::join(passed, "; "))};
+      return {part->name, fmt::format("{}{}{}", part->why, passed.empty() ? "" : "; ",
+                                      fmt::join(passed, "; "))};
     passed.push_back(
         fmt::format("{}: {}", name, part == machine.comms.end() ? "not built" : part->why));
   }
@@ -172,7 +166,7 @@ void refuse_unknown_names(const Machine& machine, const Request& request) {
     refuse_unknown("mode", name_of(mode), machine.modes);
   }
   for (const std::string& name : request.backends) refuse_unknown("backend", name, machine.comms);
-  const std::string& kernels = request.passed["kernels"];
+  const std::string& kernels = request.forwarded["kernels"];
   if (!kernels.empty()) refuse_unknown("kernels", kernels, machine.kernels);
 }
 
@@ -191,7 +185,7 @@ void refuse_options_of_models(const Arguments& a) {
   add(a.seed.has_value(), flag::kSeed);
   add(a.sync_batchnorm, flag::kSyncBatchnorm);
   add(a.profile, flag::kProfile);
-  for (const auto& [name, word] : a.passed)
+  for (const auto& [name, word] : a.forwarded)
     if (word) given.push_back("--" + name);
   if (given.empty()) return;
   throw InputError(fmt::format("{} cannot be combined with a command after --, which decides that",
@@ -308,8 +302,8 @@ void apply(const Arguments& a, Request& request) {
   if (!a.backends.empty()) request.backends = a.backends;
   if (!a.devices.empty()) request.devices = a.devices;
   if (a.cores_per_device) request.cores_per_device = *a.cores_per_device;
-  for (const auto& [name, word] : a.passed)
-    if (word) request.passed.set(name, *word);
+  for (const auto& [name, word] : a.forwarded)
+    if (word) request.forwarded.set(name, *word);
   if (a.workers) request.workers = *a.workers;
   if (a.rounds) request.rounds = *a.rounds;
   if (a.time_budget) request.time_budget = *a.time_budget;
@@ -338,7 +332,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
   if (!arguments.cluster.empty() && request.modes.empty()) request.modes = {"ddp"};
   resolve_modes(machine, request);
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
-    const Choice choice = choose_backend(machine, request);
+    const Choice choice = default_comm_backend(machine, request);
     request.backends = {choice.name};
     if (why != nullptr) *why = fmt::format("backend {}: {}", choice.name, choice.because);
   }

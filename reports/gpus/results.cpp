@@ -131,7 +131,7 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
       {"cores_per_device", std::to_string(request.cores_per_device)}};
   if (request.scaling == Scaling::kWeak) all["batch_per_device"] = std::to_string(c.batch);
   if (request.sync_batchnorm) all["sync_batchnorm"] = "1";
-  for (const auto& [name, word] : request.passed.given()) {
+  for (const auto& [name, word] : request.forwarded.given()) {
     std::string key = name;
     std::ranges::replace(key, '-', '_');
     all[key] = word;
@@ -300,6 +300,12 @@ Results read_results(const std::string& folder, const Plan& plan) {
     }
   }
   return results;
+}
+
+const BenchRun* first_failed(const Results& results) {
+  const auto found =
+      std::ranges::find_if(results.runs, [](auto& r) { return !r.row.error.empty(); });
+  return found == results.runs.end() ? nullptr : &*found;
 }
 
 std::vector<Measurement> measurements(const Plan& plan, const Results& results) {

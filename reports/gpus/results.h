@@ -27,6 +27,9 @@ struct Results {
   std::string usage_error;   // the bench's error line if it refused its arguments
 };
 
+// Returns the run that failed first, or nullptr.
+const BenchRun* first_failed(const Results& results);
+
 // Write and read speedup.json and speedup.samples.jsonl in `folder`.
 void write_results(const std::string& folder, const Plan& plan, const Results& results);
 Results read_results(const std::string& folder, const Plan& plan);

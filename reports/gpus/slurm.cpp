@@ -25,17 +25,17 @@ const Point& recommended_point(const Advice& advice) {
   return *found;
 }
 
-constexpr double kLeastMinutes = 5;  // includes the start of the job
-constexpr double kMostMinutes = 1e8;
+constexpr double kMinMinutes = 5;  // includes the start of the job
+constexpr double kMaxMinutes = 1e8;
 
 // Returns 1.5 times the measured time in whole minutes, with a comment that explains it.
 std::string time_limit(double samples, double samples_per_s) {
   const double measured = samples / samples_per_s / 60;
-  if (!(measured <= kMostMinutes))
+  if (!(measured <= kMaxMinutes))
     throw InputError(fmt::format("no job script: training would take {}, longer than any job",
                                  format_seconds(60 * measured)));
-  const bool least = measured * 1.5 < kLeastMinutes;
-  const auto minutes = static_cast<int64_t>(std::ceil(least ? kLeastMinutes : measured * 1.5));
+  const bool least = measured * 1.5 < kMinMinutes;
+  const auto minutes = static_cast<int64_t>(std::ceil(least ? kMinMinutes : measured * 1.5));
   return fmt::format("{}-{:02}:{:02}:00  # for {:.0f} samples, {}", minutes / 1440,
                      minutes / 60 % 24, minutes % 60, samples,
                      least ? fmt::format("which take {}; five minutes are the least",
@@ -76,7 +76,7 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
 
 // The number of samples in files is unknown here, so the user sets the number of epochs.
 std::string data(const Job& job) {
-  if (!job.request.passed["data"].empty()) return " --epochs 1";
+  if (!job.request.forwarded["data"].empty()) return " --epochs 1";
   return fmt::format(" --synthetic-samples {:.0f} --epochs 1", job.samples);
 }
 
@@ -94,7 +94,7 @@ std::string command(const Job& job) {
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
   if (request.sync_batchnorm) text += " --sync-batchnorm";
   if (request.workers >= 0) text += fmt::format(" --workers {}", request.workers);
-  for (const auto& [name, value] : request.passed.given())
+  for (const auto& [name, value] : request.forwarded.given())
     text += fmt::format(" --{} {}", name, shell_word(value));
   return text + data(job);
 }
@@ -131,7 +131,7 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
   const Request request = request_from_json(*asked, "summary.json");
   const Job job = job_of(request, advice[0], options.samples_to_train);
   const int cores = request.cores_per_device * (job.devices / job.tasks);
-  const bool of_files = !request.passed["data"].empty();
+  const bool of_files = !request.forwarded["data"].empty();
   std::string text = fmt::format(
       "#!/bin/bash\n"
       "# {}\n"

@@ -21,7 +21,7 @@ constexpr double kChartWidth = 480, kPlotLeft = 70, kPlotRight = 466, kPlotTop =
                  kPlotBottom = 232;
 constexpr double kLegend = 284, kLine = 17;
 constexpr double kMaxMagnitude = 1e18, kMinMagnitude = 1e-18;  // no measurement is beyond
-constexpr size_t kMostName = 60;
+constexpr size_t kMaxName = 60;
 
 bool drawable(double value, Scale scale) {
   if (!std::isfinite(value) || std::abs(value) > kMaxMagnitude) return false;
@@ -81,10 +81,10 @@ bool shown(const Chart& chart, const ChartPoint& p) {
 Chart cut(const Chart& chart) {
   Chart few{chart.title, chart.x, chart.y, {}};
   for (const ChartSeries& series : chart.series) {
-    if (few.series.size() == kMostSeries) break;
+    if (few.series.size() == kMaxSeries) break;
     ChartSeries kept{series.name, {}, series.guide};
     for (const ChartPoint& p : series.points)
-      if (kept.points.size() < kMostPoints && shown(chart, p)) kept.points.push_back(p);
+      if (kept.points.size() < kMaxPoints && shown(chart, p)) kept.points.push_back(p);
     std::ranges::stable_sort(kept.points, {}, &ChartPoint::x);
     if (!kept.points.empty()) few.series.push_back(std::move(kept));
   }
@@ -128,8 +128,8 @@ std::string titles(const Chart& chart) {
   return fmt::format(
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>"
       "<text transform=\"translate(13 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-      (kPlotLeft + kPlotRight) / 2, kPlotBottom + 34, escaped(chart.x.title, kMostName),
-      (kPlotTop + kPlotBottom) / 2, escaped(chart.y.title, kMostName));
+      (kPlotLeft + kPlotRight) / 2, kPlotBottom + 34, escaped(chart.x.title, kMaxName),
+      (kPlotTop + kPlotBottom) / 2, escaped(chart.y.title, kMaxName));
 }
 
 constexpr std::array<const char*, kChartColors> kShapes = {
@@ -191,7 +191,7 @@ std::string legend(const Chart& chart) {
                        i % kChartColors, dash(i), kPlotLeft, y,
                        marker(i, kPlotLeft + 15, y, false, ""));
     svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kPlotLeft + 38, y + 4,
-                       escaped(chart.series[i].name, kMostName));
+                       escaped(chart.series[i].name, kMaxName));
   }
   return svg;
 }
@@ -205,10 +205,10 @@ std::vector<std::string> remarks(const Chart& asked, const Chart& chart) {
   if (std::ranges::any_of(chart.series, marked))
     lines.emplace_back("hollow: marked in the table, not a clean result");
   const bool many = std::ranges::any_of(
-      asked.series, [](const ChartSeries& s) { return s.points.size() > kMostPoints; });
-  if (many || asked.series.size() > kMostSeries)
+      asked.series, [](const ChartSeries& s) { return s.points.size() > kMaxPoints; });
+  if (many || asked.series.size() > kMaxSeries)
     lines.push_back(
-        fmt::format("left out: more than {} lines, or {} points of one", kMostSeries, kMostPoints));
+        fmt::format("left out: more than {} lines, or {} points of one", kMaxSeries, kMaxPoints));
   return lines;
 }
 

@@ -40,9 +40,9 @@ struct Chart {
   std::vector<ChartSeries> series;
 };
 
-// Returns "" if there is no point to draw. Draws at most kMostSeries series and kMostPoints points
+// Returns "" if there is no point to draw. Draws at most kMaxSeries series and kMaxPoints points
 // per series; the legend reports omissions.
-constexpr size_t kMostSeries = 12, kMostPoints = 200;
+constexpr size_t kMaxSeries = 12, kMaxPoints = 200;
 std::string to_svg(const Chart& chart);
 
 // Returns the SVG with a caption; "" if it is empty.

@@ -22,7 +22,7 @@ namespace {
 
 using PlainJson = nlohmann::json;
 
-constexpr size_t kMostRows = 200, kMostText = 120, kMostScript = 20'000;
+constexpr size_t kMaxRows = 200, kMaxText = 120, kMaxScript = 20'000;
 
 std::string shown(const PlainJson& row, const char* key, std::string (*format)(double)) {
   const auto value = json_number(row, key);
@@ -52,7 +52,7 @@ std::string beyond_row(const PlainJson& row, const char* kind) {
         shown(row, metric::kSamplesPerS, format_count), range(row, "low", "high", format_count),
         shown(row, "efficiency", plain_ratio),
         range(row, "efficiency_low", "efficiency_high", plain_ratio)})
-    html += "<td>" + escaped(text, kMostText) + "</td>";
+    html += "<td>" + escaped(text, kMaxText) + "</td>";
   return fmt::format("<tr class=\"{}\">{}</tr>\n", kind, html);
 }
 
@@ -66,7 +66,7 @@ std::string plan_row(const PlainJson& row, const PlainJson& recommended) {
         shown(row, "speedup", plain_ratio), shown(row, "efficiency", plain_ratio), interval(row),
         shown(row, "seconds_to_train", format_seconds),
         shown(row, "device_hours_to_train", format_hours)})
-    html += "<td>" + escaped(text, kMostText) + "</td>";
+    html += "<td>" + escaped(text, kMaxText) + "</td>";
   const bool valid = json_member(row, "valid") == true;
   return fmt::format("<tr{}>{}<td>{}</td></tr>\n", chosen ? " class=\"chosen\"" : "", html,
                      chosen  ? "recommended"
@@ -84,9 +84,9 @@ std::string gpus_table(const PlainJson& one, const PlainJson& answer) {
   for (const std::string& title : std::vector<std::string>{
            "devices", "mode", "backend", "samples/s", "speedup", "efficiency", "95 % interval",
            "time for " + format_count(*samples) + " samples", "device-hours", ""})
-    html += "<th scope=\"col\">" + escaped(title, kMostText) + "</th>";
+    html += "<th scope=\"col\">" + escaped(title, kMaxText) + "</th>";
   html += "</tr></thead>\n<tbody>\n";
-  for (size_t i = 0; i < std::min(table.size(), kMostRows); ++i)
+  for (size_t i = 0; i < std::min(table.size(), kMaxRows); ++i)
     html += plan_row(table[i], json_member(one, "recommended"));
   return html + "</tbody></table></div>\n";
 }
@@ -95,7 +95,7 @@ std::string beyond_table(const PlainJson& beyond) {
   std::multimap<double, std::string> rows;  // by devices
   for (const char* const kind : {"measured", "rehearsed", "predicted"}) {
     const PlainJson& table = json_member(beyond, kind);
-    for (size_t i = 0; table.is_array() && i < std::min(table.size(), kMostRows); ++i)
+    for (size_t i = 0; table.is_array() && i < std::min(table.size(), kMaxRows); ++i)
       rows.emplace(json_number(table[i], "devices").value_or(0), beyond_row(table[i], kind));
   }
   if (rows.empty()) return "";
@@ -117,7 +117,7 @@ std::string job_script_section(const Summary& summary) {
   } catch (const std::exception&) {  // no recommendation, or parameters are missing
     return "";
   }
-  std::istringstream lines(script.substr(0, kMostScript));
+  std::istringstream lines(script.substr(0, kMaxScript));
   std::string html;
   for (std::string line; std::getline(lines, line);) html += escaped(line) + "\n";
   return "<details><summary>Job script for Slurm</summary>\n<div class=\"scroll\"><pre>" + html +

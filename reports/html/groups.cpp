@@ -21,7 +21,7 @@ namespace howmany::reports {
 namespace {
 
 using PlainJson = nlohmann::json;
-constexpr size_t kMostVarying = 8, kMostMetrics = 6, kMaxGroupRows = 4096;
+constexpr size_t kMaxVarying = 8, kMaxMetrics = 6, kMaxGroupRows = 4096;
 
 // The metrics that a suite's table shows. If a case has none of these, all its metrics are shown.
 std::vector<std::string> preferred(const std::string& suite) {
@@ -48,7 +48,7 @@ void choose_metrics(HtmlGroup& group) {
   for (const Measurement* m : group.rows) {
     if (!group.metrics.empty()) return;
     for (const auto& [name, metric] : m->metrics)
-      if (group.metrics.size() < kMostMetrics) group.metrics.push_back(name);
+      if (group.metrics.size() < kMaxMetrics) group.metrics.push_back(name);
   }
 }
 
@@ -65,7 +65,7 @@ void split_parameters(HtmlGroup& group) {
     if (value.second == group.rows.size() && group.constants.size() < 2000)
       group.constants += fmt::format("{}{} {}", group.constants.empty() ? "" : ", ", label_of(key),
                                      parameter_text(key, value.first));
-    else if (value.second != group.rows.size() && group.varying.size() < kMostVarying)
+    else if (value.second != group.rows.size() && group.varying.size() < kMaxVarying)
       group.varying.push_back(key);
   }
 }

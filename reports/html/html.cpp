@@ -28,7 +28,7 @@ namespace {
 using PlainJson = nlohmann::json;
 
 constexpr const char* kBeyond = "beyond";  // after the others, unless they have no answer
-constexpr size_t kMostNotes = 100, kMostContext = 120, kMostMarks = 40, kMostCell = 120;
+constexpr size_t kMaxNotes = 100, kMaxContext = 120, kMaxMarks = 40, kMaxCell = 120;
 
 std::string tagged(const char* tag, const char* kind, const std::string& text) {
   const std::string start = *kind == '\0' ? tag : fmt::format("{} class=\"{}\"", tag, kind);
@@ -39,10 +39,10 @@ std::string notes_of(const PlainJson& answer) {
   const PlainJson& notes = json_member(answer, "notes");
   if (!notes.is_array() || notes.empty()) return "";
   std::string html = "<ul>\n";
-  for (size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i)
+  for (size_t i = 0; i < std::min(notes.size(), kMaxNotes); ++i)
     html += tagged("li", "", escaped(json_text(notes[i])));
-  if (notes.size() > kMostNotes)
-    html += tagged("li", "mark", fmt::format("{} more are left out", notes.size() - kMostNotes));
+  if (notes.size() > kMaxNotes)
+    html += tagged("li", "mark", fmt::format("{} more are left out", notes.size() - kMaxNotes));
   return html + "</ul>\n";
 }
 
@@ -75,7 +75,7 @@ std::string answers_of(const std::string& name, const PlainJson& answer) {
   std::string html = tagged("h2", "", escaped(question(name)));
   const PlainJson& cases = json_member(answer, "cases");
   if (!cases.is_array() || cases.empty()) return html + one_answer(answer, answer);
-  for (size_t i = 0; i < std::min(cases.size(), kMostHtmlTables); ++i)
+  for (size_t i = 0; i < std::min(cases.size(), kMaxHtmlTables); ++i)
     html += tagged("h3", "", escaped(json_text(json_member(cases[i], "model")))) +
             one_answer(cases[i], answer);
   return html;
@@ -107,7 +107,7 @@ std::string marks_line(const Summary& summary, const Marks& marks) {
   for (const auto& [mark, of] : marks) {
     if (told.size() > 400) break;
     told += fmt::format("{}{} {}{}", told.empty() ? "" : ", ", of.size(),
-                        mark.ends_with(" rounds") ? "got " : "", escaped(mark, kMostCell));
+                        mark.ends_with(" rounds") ? "got " : "", escaped(mark, kMaxCell));
   }
   return tagged("p", "mark",
                 fmt::format("Of {} measurements: {} (<a href=\"#marks\">marks</a>)",
@@ -151,7 +151,7 @@ std::string charts_section(const std::vector<HtmlGroup>& groups) {
 }
 
 std::string cell(const Metric& metric) {
-  std::string text = escaped(value_text(metric.value, metric.unit), kMostCell);
+  std::string text = escaped(value_text(metric.value, metric.unit), kMaxCell);
   std::string more;
   if (metric.low && metric.high)
     more = fmt::format("{} to {}", value_text(*metric.low, metric.unit),
@@ -159,16 +159,16 @@ std::string cell(const Metric& metric) {
   if (metric.n > 0)
     more += fmt::format("{}n = {}{}", more.empty() ? "" : "; ", metric.n,
                         metric.basis.empty() ? "" : " " + metric.basis);
-  return more.empty() ? text : text + "<small>" + escaped(more, kMostCell) + "</small>";
+  return more.empty() ? text : text + "<small>" + escaped(more, kMaxCell) + "</small>";
 }
 
 std::string row_of(const HtmlGroup& group, const Measurement& m) {
   std::string html;
-  if (group.varying.empty()) html += "<td>" + escaped(m.name, kMostCell) + "</td>";
+  if (group.varying.empty()) html += "<td>" + escaped(m.name, kMaxCell) + "</td>";
   for (const std::string& key : group.varying) {
     const auto found = m.parameters.find(key);
     const std::string text = found == m.parameters.end() ? "-" : found->second;
-    html += "<td>" + escaped(parameter_text(key, text), kMostCell) + "</td>";
+    html += "<td>" + escaped(parameter_text(key, text), kMaxCell) + "</td>";
   }
   for (const std::string& name : group.metrics) {
     const auto found = m.metrics.find(name);
@@ -176,18 +176,18 @@ std::string row_of(const HtmlGroup& group, const Measurement& m) {
   }
   std::string flags;
   for (const std::string& flag : m.flags)
-    if (flags.size() < kMostCell * 2) flags += (flags.empty() ? "" : "; ") + flag;
-  html += "<td class=\"mark\">" + escaped(flags, kMostCell * 2) + "</td>";
+    if (flags.size() < kMaxCell * 2) flags += (flags.empty() ? "" : "; ") + flag;
+  html += "<td class=\"mark\">" + escaped(flags, kMaxCell * 2) + "</td>";
   return fmt::format("<tr{} title=\"{}\">{}</tr>\n", m.flags.empty() ? "" : " class=\"marked\"",
-                     escaped(m.name, kMostCell), html);
+                     escaped(m.name, kMaxCell), html);
 }
 
 std::string table_of(const HtmlGroup& group, size_t& rows_left) {
   std::string head = group.varying.empty() ? "<th scope=\"col\">case</th>" : "";
   for (const auto* names : {&group.varying, &group.metrics})
     for (const std::string& name : *names)
-      head += "<th scope=\"col\">" + escaped(label_of(name), kMostCell) + "</th>";
-  std::string html = tagged("h3", "", escaped(group.title, kMostCell));
+      head += "<th scope=\"col\">" + escaped(label_of(name), kMaxCell) + "</th>";
+  std::string html = tagged("h3", "", escaped(group.title, kMaxCell));
   if (!group.constants.empty()) html += tagged("p", "soft", escaped(group.constants));
   html += "<div class=\"scroll\"><table>\n<thead><tr>" + head +
           "<th scope=\"col\">marks</th></tr></thead>\n<tbody>\n";
@@ -203,7 +203,7 @@ std::string table_of(const HtmlGroup& group, size_t& rows_left) {
 
 std::string tables_section(const std::vector<HtmlGroup>& groups, size_t left_out) {
   if (groups.empty()) return "";
-  size_t rows_left = kMostHtmlRows;
+  size_t rows_left = kMaxHtmlRows;
   std::string html = "<h2>Tables</h2>\n";
   for (const HtmlGroup& group : groups) html += table_of(group, rows_left);
   if (left_out > 0)
@@ -218,7 +218,7 @@ std::string tables_section(const std::vector<HtmlGroup>& groups, size_t left_out
 
 std::string context_row(const std::string& key, const PlainJson& value) {
   return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-                     escaped(label_of(key), kMostCell), escaped(json_text(value), 300));
+                     escaped(label_of(key), kMaxCell), escaped(json_text(value), 300));
 }
 
 // The most important keys of the context, shown first.
@@ -241,7 +241,7 @@ constexpr std::array<const char*, 16> kFirstKeys = {"howmany_date",
 
 std::string context_rows(const PlainJson& context) {
   std::string html;
-  size_t left = kMostContext;
+  size_t left = kMaxContext;
   for (const char* key : kFirstKeys)
     if (const PlainJson& value = json_member(context, key); !value.is_null())
       html += context_row(key, value);
@@ -256,7 +256,7 @@ std::string context_rows(const PlainJson& context) {
 
 std::string asked_rows(const PlainJson& request) {
   std::string html;
-  size_t left = kMostContext;
+  size_t left = kMaxContext;
   if (!request.is_object()) return html;
   for (const auto& [key, value] : request.items())
     if (left > 0) --left, html += context_row("asked: " + label_of(key), value);
@@ -282,7 +282,7 @@ std::string marks_section(const Marks& marks) {
   std::string html = "<h2 id=\"marks\">Marks</h2>\n";
   if (marks.empty()) return html + "<p>No measurement failed, was skipped or is marked.</p>\n";
   html += "<ul>\n";
-  size_t left = kMostMarks;
+  size_t left = kMaxMarks;
   for (const auto& [mark, of] : marks) {
     if (left-- == 0) return html + "<li class=\"mark\">more are left out</li>\n</ul>\n";
     std::string why = meaning(mark);
@@ -291,8 +291,8 @@ std::string marks_section(const Marks& marks) {
     html += tagged("li", "",
                    fmt::format("<span class=\"mark\">{}</span>: {} of the measurements, the first "
                                "{}{}",
-                               escaped(mark, kMostCell), of.size(),
-                               escaped(of.front()->suite + "/" + of.front()->name, kMostCell),
+                               escaped(mark, kMaxCell), of.size(),
+                               escaped(of.front()->suite + "/" + of.front()->name, kMaxCell),
                                why.empty() ? "" : " (" + escaped(why, 300) + ")"));
   }
   return html + "</ul>\n";
@@ -321,7 +321,7 @@ std::string to_html(const Summary& summary) {
   const Marks marks = marks_of(summary.measurements);
   const std::vector<Measurement> workers = workers_rows(summary.answer);
   size_t left_out = 0;
-  const std::vector<HtmlGroup> groups = groups_of(summary, workers, kMostHtmlTables, left_out);
+  const std::vector<HtmlGroup> groups = groups_of(summary, workers, kMaxHtmlTables, left_out);
   const PlainJson& date = json_member(summary.context, "howmany_date");
   std::string html = page_head();
   html += "<h1>howmany" + (date.is_string() ? ", " + escaped(json_text(date), 40) : "") + "</h1>\n";

@@ -14,7 +14,7 @@
 
 namespace howmany::reports {
 
-constexpr size_t kMostHtmlRows = 2000, kMostHtmlTables = 60;
+constexpr size_t kMaxHtmlRows = 2000, kMaxHtmlTables = 60;
 
 std::string to_html(const Summary& summary);
 // The start of a page, up to <body>.

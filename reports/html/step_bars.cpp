@@ -89,7 +89,7 @@ std::string step_bars(const HtmlGroup& group) {
   double longest = 0;
   std::string words;
   for (const Measurement* m : group.rows)
-    if (sum_of_parts(*m) > 0 && rows.size() < kMostBars) {
+    if (sum_of_parts(*m) > 0 && rows.size() < kMaxBars) {
       rows.push_back(m);
       longest = std::max(longest, sum_of_parts(*m));
       words += (words.empty() ? "" : "; ") + words_of_bar(*m);

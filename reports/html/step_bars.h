@@ -11,8 +11,8 @@
 
 namespace howmany::reports {
 
-// Returns "" if no measurement of the group was profiled. Draws at most kMostBars bars.
-constexpr size_t kMostBars = 24;
+// Returns "" if no measurement of the group was profiled. Draws at most kMaxBars bars.
+constexpr size_t kMaxBars = 24;
 std::string step_bars(const HtmlGroup& group);
 
 }  // namespace howmany::reports

@@ -20,7 +20,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int kMostRanks = 16'384;
+constexpr int kMaxRanks = 16'384;
 
 struct MemoryArguments {
   std::vector<int> counts = {1};
@@ -52,20 +52,18 @@ int run_memory(const MemoryArguments& a, const std::vector<std::string>& command
 
 }  // namespace
 
-void add_memory_command(CLI::App& app, const std::vector<std::string>& command, int& code) {
+void add_memory_command(CLI::App& sub, const std::vector<std::string>& command, int& code) {
   auto a = std::make_shared<MemoryArguments>();
-  CLI::App* sub = app.add_subcommand(
-      "memory", "Does a training step fit a device? Of a model, or of your own script");
-  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_option(*sub, flag::kDeviceCount, a->counts, "1")
+  sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_option(sub, flag::kDeviceCount, a->counts, "1")
       ->delimiter(',')
-      ->check(whole_between(1, kMostRanks));
-  add_bytes(*sub, flag::kDeviceMemory, a->device_memory, "not judged");
-  add_switch(*sub, flag::kPrivate, a->keep_private);
-  add_switch(*sub, flag::kInCopy, a->in_copy);
-  add_json(*sub, a->json);
-  add_quiet(*sub, a->quiet);
-  sub->callback([a, &command, &code] {
+      ->check(whole_between(1, kMaxRanks));
+  add_bytes(sub, flag::kDeviceMemory, a->device_memory, "not judged");
+  add_switch(sub, flag::kPrivate, a->keep_private);
+  add_switch(sub, flag::kInCopy, a->in_copy);
+  add_json(sub, a->json);
+  add_quiet(sub, a->quiet);
+  sub.callback([a, &command, &code] {
     std::ranges::sort(a->counts);
     code = run_memory(*a, command);
   });

@@ -12,8 +12,8 @@ class App;
 
 namespace howmany::reports {
 
-// Adds the subcommand. If it runs, `code` receives its exit code. `command`: the words after "--",
-// read when it runs.
-void add_memory_command(CLI::App& app, const std::vector<std::string>& command, int& code);
+// Adds options to the subcommand. If it runs, `code` receives its exit code. `command`: the words
+// after "--", read when it runs.
+void add_memory_command(CLI::App& sub, const std::vector<std::string>& command, int& code);
 
 }  // namespace howmany::reports

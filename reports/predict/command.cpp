@@ -65,7 +65,7 @@ int run_predict(const PredictArguments& a) {
 }  // namespace
 
 void add_predict_command(CLI::App& app, int& code) {
-  auto* sub = app.add_subcommand("predict", "Predict the rate on more GPUs than were measured");
+  auto* const sub = &app;
   const auto a = std::make_shared<PredictArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub->add_option("path", a->path, "Folder of a howmany gpus, or its summary.json")

@@ -64,8 +64,10 @@ constexpr const char* kExitCodes =
     "or nothing was compared, 4 the machines cannot be compared, 5 nothing could be judged,\n"
     "or a measurement is inconclusive and --strict is given.\n";
 
-void add_compare(CLI::App& parent, int& code) {
-  auto* app = parent.add_subcommand("compare", "Did it get slower? Two files or result folders");
+}  // namespace
+
+void add_compare(CLI::App& sub, int& code) {
+  auto* const app = &sub;
   auto a = std::make_shared<CompareArguments>();
   add_judging(*app, a->judge);
   app->add_option("base", a->base, "Google Benchmark JSON or a result folder")
@@ -82,6 +84,8 @@ void add_compare(CLI::App& parent, int& code) {
       "  howmany compare a.json b.json --min-effect 2% --metric real_time,items_per_second");
   app->callback([a, &code] { code = run_compare(*a); });
 }
+
+namespace {
 
 void add_measured_sides(CLI::App& app, GateArguments& a) {
   add_option(app, flag::kBase, a.base);
@@ -110,8 +114,10 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   add_out(app, a.out);
 }
 
-void add_gate(CLI::App& parent, int& code) {
-  auto* app = parent.add_subcommand("gate", "Is it slower? Measures both sides now, interleaved");
+}  // namespace
+
+void add_gate(CLI::App& sub, int& code) {
+  auto* const app = &sub;
   auto a = std::make_shared<GateArguments>();
   add_judging(*app, a->judge);
   add_measured_sides(*app, *a);
@@ -134,9 +140,8 @@ void add_gate(CLI::App& parent, int& code) {
   });
 }
 
-void add_worker(CLI::App& parent, int& code) {
-  auto* app = parent.add_subcommand("gate-worker", "Kernels of the canary and the self-test");
-  app->group("");  // internal
+void add_worker(CLI::App& sub, int& code) {
+  auto* const app = &sub;
   auto a = std::make_shared<WorkerArguments>();
   add_option(*app, flag::kStudyKernels, a->kernels)->delimiter(',');
   add_option(*app, flag::kExtra, a->extra)->check(between(0, 1000));
@@ -145,9 +150,8 @@ void add_worker(CLI::App& parent, int& code) {
   app->callback([a, &code] { code = run_worker(*a); });
 }
 
-void add_history(CLI::App& parent, int& code) {
-  auto* app =
-      parent.add_subcommand("history", "When did it get slower? Reads a history; always exits 0");
+void add_history(CLI::App& sub, int& code) {
+  auto* const app = &sub;
   auto a = std::make_shared<HistoryArguments>();
   app->add_option("source", a->source, "Folder or file of JSON Lines, or git:BRANCH")
       ->type_name("PATH")
@@ -164,17 +168,6 @@ void add_history(CLI::App& parent, int& code) {
       "  howmany history h/\n"
       "  howmany history git:benchmark-results --json");
   app->callback([a, &code] { code = run_history(*a); });
-}
-
-}  // namespace
-
-const std::vector<std::string> kComparingCommands = {"compare", "gate", "history", "gate-worker"};
-
-void add_comparing(CLI::App& app, int& code) {
-  add_compare(app, code);
-  add_gate(app, code);
-  add_history(app, code);
-  add_worker(app, code);
 }
 
 }  // namespace howmany::reports

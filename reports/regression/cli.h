@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds the commands `compare`, `gate` and `history`.
+// The commands `compare`, `gate` and `history`, and `gate-worker`, which the gate starts.
 #pragma once
-
-#include <string>
-#include <vector>
 
 namespace CLI {
 class App;
@@ -11,9 +8,10 @@ class App;
 
 namespace howmany::reports {
 
-// Names of these commands.
-extern const std::vector<std::string> kComparingCommands;
-// Adds the subcommands. The one that runs sets `code`, which must outlive `app`.
-void add_comparing(CLI::App& app, int& code);
+// Each adds options to the subcommand. If it runs, it sets `code`, which must outlive `sub`.
+void add_compare(CLI::App& sub, int& code);
+void add_gate(CLI::App& sub, int& code);
+void add_history(CLI::App& sub, int& code);
+void add_worker(CLI::App& sub, int& code);
 
 }  // namespace howmany::reports

@@ -39,8 +39,8 @@ double seconds_of_unit(const JsonNode& row) {
 
 int index(const JsonNode& row, const char* key) {
   const auto found = row.find(key);
-  constexpr int64_t kMost = std::numeric_limits<int>::max();
-  return found ? static_cast<int>(found->integer_between(0, kMost)) : 0;
+  constexpr int64_t kMax = std::numeric_limits<int>::max();
+  return found ? static_cast<int>(found->integer_between(0, kMax)) : 0;
 }
 
 bool is_aggregate(const JsonNode& row) {

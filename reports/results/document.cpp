@@ -11,7 +11,7 @@ namespace howmany::reports {
 namespace {
 
 std::string shown_in_markdown(const std::string& text) {
-  return escaped_markdown(shortened(text, kMostDocumentText));
+  return escaped_markdown(shortened(text, kMaxDocumentText));
 }
 
 class MarkdownWriter {

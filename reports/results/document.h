@@ -13,7 +13,7 @@
 
 namespace howmany::reports {
 
-constexpr size_t kMostDocumentText = 1000;  // characters of a paragraph or a cell
+constexpr size_t kMaxDocumentText = 1000;  // characters of a paragraph or a cell
 
 struct Heading {
   int level = 2;

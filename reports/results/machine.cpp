@@ -92,9 +92,9 @@ std::vector<Part> parts_from(const JsonNode& list) {
 }
 
 Launched launch_from(const JsonNode& json) {
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMax = 1 << 20;
   const auto number = [&](const char* key, int64_t least) {
-    return static_cast<int>(json.at(key).integer_between(least, kMost));
+    return static_cast<int>(json.at(key).integer_between(least, kMax));
   };
   Launched launch{.launcher = json.at(inventory::kLauncher).string(),
                   .rank = number(inventory::kRank, 0),
@@ -138,19 +138,19 @@ std::string find_program(const std::string& name) {
 }
 
 Machine machine_from_json(const nlohmann::json& json, const std::string& source) {
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMax = 1 << 20;
   const JsonNode root(json, source);
   const JsonNode cpu = root.at(inventory::kCpuDevices), backends = root.at(inventory::kBackends);
   Machine machine;
   machine.usable_cores =
-      static_cast<int>(cpu.at(inventory::kUsableCores).integer_between(1, kMost));
+      static_cast<int>(cpu.at(inventory::kUsableCores).integer_between(1, kMax));
   machine.cpu_devices =
-      static_cast<int>(cpu.at(inventory::kDefaultCount).integer_between(1, kMost));
+      static_cast<int>(cpu.at(inventory::kDefaultCount).integer_between(1, kMax));
   machine.cores_per_device =
       static_cast<int>(cpu.at(inventory::kCoresPerDevice).integer_between(1, machine.usable_cores));
   if (const auto allowed = cpu.find(inventory::kAllowed))
     for (const JsonNode& core : allowed->items())
-      machine.cores.push_back(static_cast<int>(core.integer_between(0, kMost)));
+      machine.cores.push_back(static_cast<int>(core.integer_between(0, kMax)));
   machine.models = parts_from(root.at(inventory::kModels));
   machine.modes = parts_from(root.at(inventory::kModes));
   machine.comms = parts_from(backends.at(inventory::kComms));
@@ -159,7 +159,7 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   const bool cuda = std::any_of(machine.kernels.begin(), machine.kernels.end(),
                                 [](const Part& p) { return p.name == "cuda" && p.usable; });
   for (const JsonNode& gpu : root.at(inventory::kGpus).items()) {
-    const int64_t index = gpu.at(inventory::kIndex).integer_between(0, kMost);
+    const int64_t index = gpu.at(inventory::kIndex).integer_between(0, kMax);
     const auto uuid = gpu.find(inventory::kUuid);
     if (!cuda) continue;
     machine.cuda.push_back(fmt::format("cuda:{}", index));

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "core/base/statistics.h"
-#include "reports/comm/run.h"
 
 namespace howmany::reports {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 constexpr double kBesideSeconds = 1.4;    // start and exit of a bench and its ranks
 constexpr double kRoundSeconds = 4;       // minimum useful seconds of a round
 constexpr double kMinBackendSeconds = 1;  // for one backend
-constexpr double kMostToOwed = 0.75;      // share for incomplete backends if others need time too
+constexpr double kMaxToOwed = 0.75;       // share for incomplete backends if others need time too
 constexpr int kMinRounds = 3, kMaxRounds = 5;
 
 using Cell = std::vector<const Measurement*>;
@@ -134,7 +133,7 @@ double RoundTime::scarce(std::span<const std::string> runs, const std::vector<do
   std::vector<double> owed, others;
   for (size_t i = 0; i < runs.size(); ++i)
     (had.insert(runs[i]).second ? owed : others).push_back(needs[i]);
-  const double first = std::min(sum(owed), std::max(kMostToOwed * left, left - sum(others)));
+  const double first = std::min(sum(owed), std::max(kMaxToOwed * left, left - sum(others)));
   const double most =
       whole_.contains(runs.front()) ? highest(others, left - first) : highest(owed, first);
   return std::min(needs.front(), most);

@@ -18,8 +18,6 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/cluster/cluster.h"
-#include "reports/gpus/bench_call.h"
-#include "reports/gpus/plan.h"
 #include "reports/results/bench_file.h"
 #include "reports/results/machine.h"
 
@@ -29,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 constexpr const char* kCount = "{n}";
-constexpr double kProbeSeconds = 0.5, kProbeTimeout = 300;
+constexpr double kProbeTimeout = 300;
 
 // A program that starts ranks, and its flags for their number. The first flag is added if none is
 // given.
@@ -146,11 +144,6 @@ Cluster without_costs(int ranks) {
   return cluster;
 }
 
-std::string observed(const SampleLine& line, const char* parameter) {
-  const JsonNode root(line.json, "script_bench");
-  return root.at("parameters").at(parameter).string();
-}
-
 }  // namespace
 
 bool Script::has_count() const {
@@ -228,27 +221,6 @@ Words bench_words(const Script& script, double seconds, double timeout,
   return argv;
 }
 
-Words script_arguments(const Request& request, int devices, double seconds, double timeout,
-                       const BenchScratch& scratch) {
-  const Words first(request.devices.begin(), request.devices.begin() + devices);
-  const Script& script = request.script;
-  Words argv = bench_words(script, seconds, timeout, scratch);
-  argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
-                           flag::kCoresPerDevice, std::to_string(request.cores_per_device)});
-  argv.emplace_back("--");
-  argv.insert(argv.end(), script.words.begin(), script.words.end());
-  return argv;
-}
-
-Words rehearsal_arguments(const Request& request, int world, double seconds, double timeout,
-                          const BenchScratch& scratch) {
-  Words argv =
-      script_arguments(request, rehearsing_ranks(request, world), seconds, timeout, scratch);
-  const Words rehearse = rehearse_flag(request, world, scratch);
-  argv.insert(std::ranges::find(argv, "--"), rehearse.begin(), rehearse.end());
-  return argv;
-}
-
 void run_once(const Script& script, const Words& flags, int ranks, double seconds,
               const BenchScratch& scratch) {
   Words argv = bench_words(script, seconds, kProbeTimeout, scratch);
@@ -272,29 +244,6 @@ std::string environment_note(const Summary& summary) {
   const auto found = summary.context.find(context::kScriptEnvironment);
   if (found == summary.context.end() || !found->is_string()) return "";
   return fmt::format("Set for your command: {}.", found->get<std::string>());
-}
-
-bool probe_group(const std::string& folder, Request& request) {
-  if (request.script.has_count() || !request.script.rate.empty()) return true;
-  Request one = request;
-  one.script.words = under_torchrun(request.script.words);
-  const BenchScratch scratch(folder);
-  const ProcessResult ended =
-      run_command({.argv = script_arguments(one, 1, kProbeSeconds, kProbeTimeout, scratch),
-                   .timeout_seconds = kProbeSeconds + kProbeTimeout + 10});
-  if (ended.how == ProcessResult::How::kInterrupted) return false;
-  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-    throw InputError(ended.last_line());
-  if (!ended.ok()) throw std::runtime_error(ended.last_line());
-  const std::vector<SampleLine> lines = read_samples(scratch.samples);
-  const bool forms_group = !lines.empty() && !observed(lines[0], parameter::kBackend).empty();
-  request.script.try_ddp = request.script.try_ddp && !forms_group;
-  request.script.alone = !forms_group && !request.script.try_ddp;
-  if (request.script.alone)
-    request.counts = {1};
-  else
-    request.script.words = one.script.words;
-  return true;
 }
 
 }  // namespace howmany::reports

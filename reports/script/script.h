@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The user's own command in `howmany gpus -- CMD`, and how it is started with n ranks. Values only,
-// except that probe_group() runs programs.
+// except that run_once() runs programs.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,6 @@
 #include "reports/results/scratch.h"
 
 namespace howmany::reports {
-
-struct Request;
 
 // The command of a request; `name` is empty if there is none.
 struct Script {
@@ -55,15 +53,6 @@ std::vector<std::string> flags_of(const Script& script);
 // and `timeout` seconds for the rest of the run. More options, "--" and the words follow.
 std::vector<std::string> bench_words(const Script& script, double seconds, double timeout,
                                      const BenchScratch& scratch);
-// Returns the command line of script_bench for a run on the first `devices` devices.
-std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
-                                          double timeout, const BenchScratch& scratch);
-
-// Returns the command line of script_bench for a rehearsal of `world` ranks, of which as many run
-// as devices are measured. Writes the cost table to a file of `scratch`.
-std::vector<std::string> rehearsal_arguments(const Request& request, int world, double seconds,
-                                             double timeout, const BenchScratch& scratch);
-
 // Runs the script once on one device, for `seconds` of timed steps, with more `flags` of
 // script_bench. With more than one rank it is one of `ranks`, with collectives that take no time
 // (torch_hook/rehearsal.py). Results are in `scratch`. Throws std::runtime_error with the reason if
@@ -73,11 +62,5 @@ void run_once(const Script& script, const std::vector<std::string>& flags, int r
 
 // Returns a sentence with the variables that were set for the command; empty if there are none.
 std::string environment_note(const Summary& summary);
-
-// If the command has no {n} and no rate: runs a few steps under torchrun with one rank. If the
-// script forms a process group there, or with `try_ddp`, it is started that way for every count.
-// Otherwise it is `alone`, and only one device is measured. Files go to `folder`. Returns false if
-// it was interrupted. Throws std::runtime_error with the reason if no step was measured.
-bool probe_group(const std::string& folder, Request& request);
 
 }  // namespace howmany::reports

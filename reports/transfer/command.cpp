@@ -108,14 +108,14 @@ int run_transfer(const TransferArguments& a) {
 }  // namespace
 
 void add_transfer_command(CLI::App& app, int& code) {
-  auto* sub = app.add_subcommand("transfer", "What moving data costs here, measured");
+  auto* const sub = &app;
   const auto a = std::make_shared<TransferArguments>();
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_devices(*sub, a->devices, "the GPUs, else cpu:0,cpu:1");
   auto* model = add_repeatable(*sub, flag::kModel, a->models);
   add_option(*sub, flag::kBatchPerDevice, a->batch, "by model")
       ->needs(model)
-      ->check(whole_between(1, kMostBatch));
+      ->check(whole_between(1, kMaxBatch));
   add_bytes(*sub, flag::kMinBytes, a->min_bytes, "64");
   add_bytes(*sub, flag::kMaxBytes, a->max_bytes, "256M");
   add_option(*sub, flag::kTimeBudget, a->time_budget)->check(above_zero());

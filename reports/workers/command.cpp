@@ -22,11 +22,11 @@
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/command.h"
+#include "reports/html/summary_files.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/rounds.h"
 #include "reports/results/run_folder.h"
-#include "reports/results/summary_files.h"
 #include "reports/workers/advise.h"
 #include "reports/workers/demand.h"
 #include "reports/workers/measure.h"
@@ -186,8 +186,7 @@ int run_workers(const WorkersArguments& a) {
 
 void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code) {
   auto a = std::make_shared<WorkersArguments>();
-  CLI::App* sub =
-      app.add_subcommand("workers", "How many loader workers feed the devices, measured");
+  auto* const sub = &app;
   sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_option(*sub, flag::kData, a->data);
   add_option(*sub, flag::kWorkers, a->workers);

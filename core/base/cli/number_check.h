@@ -11,7 +11,7 @@
 
 namespace howmany {
 
-constexpr int64_t kMostBatch = int64_t{1} << 30;  // fits times thousands of devices
+constexpr int64_t kMaxBatch = int64_t{1} << 30;  // fits times thousands of devices
 
 CLI::Validator above_zero();  // and no more than 1e9
 CLI::Validator at_least_zero();

@@ -15,7 +15,7 @@ import unittest
 import programs
 
 COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "train", "devices", "report", "selftest", "compare",
-            "gate", "history", "completion", "help", "version")
+            "gate", "history", "completion", "help")
 # Runs the completion function as readline does: sets the words and the index of the word to
 # complete.
 BASH_DRIVER = """source "$1"; shift
@@ -33,12 +33,16 @@ zle -N tab; bindkey '^I' tab
 print -n rea; print dy"""
 
 
+# The scripts call the howmany of PATH.
+PATH = f"{programs.BIN}:{os.environ['PATH']}"
+
+
 def on_terminal(argv, keys, folder, **environment):
     """Types `keys` into an interactive shell once it printed `ready`, and waits for its end."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)
-        os.execvpe(argv[0], list(map(str, argv)), {**os.environ, "TERM": "vt100", **environment})
+        os.execvpe(argv[0], list(map(str, argv)), {**os.environ, "PATH": PATH, "TERM": "vt100", **environment})
     killer = threading.Timer(30, os.kill, [pid, signal.SIGKILL])
     killer.start()
     seen = b""
@@ -77,7 +81,7 @@ class Completion(programs.TestCase):
 
     def run_shell(self, *arguments, **more):
         return subprocess.run([*map(str, arguments)], capture_output=True, text=True, timeout=60, cwd=self.folder,
-                              **more)
+                              env={**os.environ, "PATH": PATH, **more})
 
     def assert_syntax(self, *command):
         done = self.run_shell(*command, self.script)
@@ -161,7 +165,7 @@ class Fish(Cases, Completion):
 
     def offered(self, line):
         done = self.run_shell("fish", "--no-config", "-c", f"source {self.script}; complete -C '{line}'",
-                              env={**os.environ, "HOME": str(self.folder)})
+                              HOME=str(self.folder))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return [found.split("\t")[0] for found in done.stdout.splitlines()]
 
@@ -198,10 +202,17 @@ class Zsh(Cases, Completion):
 
 class Programs(programs.TestCase):
     def test_a_missing_program_leaves_the_other_commands(self):
-        done = programs.run("howmany", "completion", "bash", HOWMANY_BENCH_DIR=str(self.folder))
-        self.assertEqual(done.code, 0, done)
-        self.assertIn("--batch-per-device", done.out)
-        self.assertEqual(done.err, "")
+        for line, expected in ((("gpus", "--batch-p"), "--batch-per-device\t"), (("train", "--"), "")):
+            done = programs.run("howmany", "__complete", *line, HOWMANY_BENCH_DIR=str(self.folder))
+            self.assertEqual((done.code, done.err), (0, ""))
+            self.assertEqual(done.out[:len(expected) or None], expected)
+
+    def test_help_follows_a_name(self):
+        done = programs.run("howmany", "__complete", "ga")
+        self.assertRegex(done.out, r"^gate\t\S.*\n$")
+
+    def test_the_users_own_command_takes_files(self):
+        self.assertEqual(programs.run("howmany", "__complete", "gpus", "--", "python", "tr").out, ":files\n")
 
     def test_train_describes_its_options(self):
         described = programs.run("howmany-train", "--describe-options").json()

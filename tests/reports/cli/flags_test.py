@@ -60,15 +60,6 @@ class Flags(programs.TestCase):
         names = [name for name, _ in dictionary()]
         self.assertEqual(names, sorted(set(names)))
 
-    def test_an_old_name_works_and_warns(self):
-        done = programs.run("howmany", "train", "--batch", 25, "--epochs", 1)
-        self.assertEqual(done.code, 0, done.err)
-        self.assertIn("--global-batch", done.err)
-        self.assertEqual(done.out, programs.run("howmany", "train", "--global-batch", 25, "--epochs", 1).out)
-
-    def test_an_old_name_is_refused_where_it_never_was(self):
-        self.assert_refused(programs.run("howmany", "gpus", "--stall", 2), "--stall")
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
 # timeout: 120
-"""`howmany help`, `howmany version` and the man page."""
-import os
+"""`howmany --help`, `howmany help` and `howmany --version`."""
 import re
-import shutil
-import subprocess
 
 import programs
 
 TOPICS = ("method", "output", "exit-codes", "environment")
 COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "predict", "cluster", "train", "devices", "memory", "report", "selftest",
-            "compare", "gate", "history", "completion", "help", "version")
+            "compare", "gate", "history", "completion", "help")
 PARTS = ("compiler", "build type", "oneDNN", "gloo", "MPI", "NCCL", "CUDA", "cuDNN", "CUPTI")
 
 
@@ -20,6 +17,16 @@ def howmany(*arguments):
 
 
 class Help(programs.TestCase):
+    def test_lists_commands_in_groups(self):
+        done = howmany("--help")
+        self.assertEqual(done.code, 0, done)
+        groups = re.findall(r"^([A-Z]\w+):\n((?:  \w.*\n)+)", done.out, re.M)
+        listed = {group: re.findall(r"^  (\S+) ", text, re.M) for group, text in groups if group != "Examples"}
+        self.assertEqual(list(listed), ["Ask", "Measure", "CI", "More"])
+        names = [name for group in listed.values() for name in group]
+        self.assertLessEqual(len(names), 15)
+        self.assertEqual(set(names), {*COMMANDS} - {"run", "completion"})
+
     def test_lists_topics_and_commands(self):
         done = howmany("help")
         self.assertEqual(done.code, 0, done)
@@ -54,52 +61,6 @@ class Version(programs.TestCase):
         self.assertRegex(first, r"^howmany \d+\.\d+\.\d+ \(commit \S+\)$")
         self.assertEqual([line[:12].strip() for line in rest], list(PARTS))
         self.assertTrue(all(line[12:] for line in rest), done)
-
-    def test_is_a_command_too(self):
-        self.assertEqual(howmany("version").out, howmany("--version").out)
-
-
-class ManPage(programs.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.page = self.folder / "howmany.1"
-        done = howmany("help", "--man")
-        self.assertEqual(done.code, 0, done)
-        self.page.write_text(done.out)
-
-    def rendered(self):
-        done = self.run_tool("man", "--warnings", "-l", self.page)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout
-
-    def run_tool(self, *command):
-        if not shutil.which(command[0]):
-            self.skipTest(f"{command[0]} is missing")
-        return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60,
-                              env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "100", "PAGER": "cat", "MANPAGER": "cat"})
-
-    def test_groff_warns_of_nothing(self):
-        done = self.run_tool("groff", "-man", "-ww", "-z", "-Tutf8", self.page)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_mandoc_warns_of_nothing(self):
-        done = self.run_tool("mandoc", "-Tlint", "-Wwarning", self.page)
-        self.assertEqual((done.returncode, done.stdout), (0, ""))
-
-    def test_has_every_command_option_and_topic(self):
-        text = self.rendered()
-        for command in COMMANDS:
-            self.assertIn(f"howmany {command}\n", text)
-            listed = re.findall(r"^ +(--[a-z-]+)", howmany(command, "--help").out, re.M)
-            self.assertLessEqual(set(listed), set(re.findall(r"--[a-z-]+", text)), command)
-        for section in ("METHOD", "FILES", "EXIT STATUS", "ENVIRONMENT"):
-            self.assertIn(f"\n{section}\n", text)
-
-    def test_prints_text_as_it_is(self):
-        """What roff could take for its own: quotes, minus signs, backslashes."""
-        text = self.rendered()
-        self.assertIn('{"commit", "date"', text)
-        self.assertIn("source <(howmany completion bash)", text)
 
 
 if __name__ == "__main__":

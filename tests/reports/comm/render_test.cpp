@@ -92,23 +92,6 @@ TEST(BackendRender, HoldsNoCommandsForATerminal) {
                           HasSubstr("as ?]0;title"), HasSubstr("all_?[31mreduce, ?f32")));
 }
 
-TEST(BackendRender, SaysAgainThatTheMachineWasNotIdle) {
-  Summary summary;
-  summary.answer = {{"backend", nlohmann::json::object()}};
-  summary.measurements = two_backends();
-  SuiteRun idle, busy;
-  busy.busy_elsewhere = 0.5;
-  add_busy_elsewhere({idle}, summary.context);
-  EXPECT_THAT(render_suites(summary, false), Not(HasSubstr("not idle")));
-  add_busy_elsewhere({idle, busy, idle}, summary.context);
-  const char* note = "The machine was not idle: other programs used up to 50 %";
-  EXPECT_THAT(render_suites(summary, false), HasSubstr(note));
-  summary.answer = {{"transfer", nlohmann::json::object()}};
-  EXPECT_THAT(render_suites(summary, false), HasSubstr(note));
-  summary.context["busy_elsewhere_fraction"] = "much";
-  EXPECT_THAT(render_suites(summary, false), Not(HasSubstr("not idle")));
-}
-
 TEST(BackendRender, StaysShortWhateverTheNumbers) {
   std::vector<Measurement> all = two_backends();
   for (Measurement& m : all) {

@@ -51,6 +51,16 @@ class Answer(Fake):
         self.assertIn("target 0.50", page.read_text())
         self.assertNotIn("target 0.50", text)
 
+    def test_memory_estimates_the_batch_that_gpus_measures(self):
+        for model in ("mlp", "resnet18", "simple_net"):
+            with self.subTest(model):
+                out = self.folder / model
+                self.assertEqual(self.howmany("gpus", "--model", model, "--devices", "cpu:0", "--rounds", 1,
+                                              "--out", out).code, 0)
+                measured = json.loads((out / "plan.json").read_text())["request"]["workloads"][0]["batch"]
+                estimated = programs.run("howmany", "memory", "--model", model, "--json").json()
+                self.assertEqual(estimated["rows"][0]["batch_per_device"], measured)
+
     def test_report_prints_where_its_page_cannot_be_written(self):
         self.gpus()
         page = self.out / "report.html"
@@ -171,15 +181,16 @@ class Start(Fake):
         self.assert_refused(self.gpus(), str(self.out), "not empty")
         self.assertEqual([path.name for path in self.out.iterdir()], ["thesis.txt"])
 
-    def test_a_login_node_is_refused_without_yes(self):
+    def test_the_tour_refuses_a_login_node(self):
         tools = self.folder / "slurm"
         tools.mkdir()
         (tools / "sinfo").write_text("#!/bin/sh\necho 'gpu* up infinite 4 idle node[1-4]'\n")
         (tools / "sinfo").chmod(0o755)
         path = f"{tools}:{os.environ['PATH']}"
         few = ("--rounds", "1", "--devices", "cpu:0")
-        self.assert_refused(self.howmany("run", *few, "--out", self.out, PATH=path), "login node", "srun", "--yes")
-        self.assertEqual(self.howmany("run", *few, "--out", self.out, "--yes", PATH=path).code, 0)
+        self.assert_refused(self.howmany("run", *few, "--out", self.out, PATH=path), "login node", "srun",
+                            "howmany gpus")
+        self.assertEqual(self.howmany("gpus", *few, "--out", self.out, PATH=path).code, 0)
         in_a_job = self.howmany("run", *few, "--out", self.folder / "b", PATH=path, SLURM_JOB_ID="7")
         self.assertEqual(in_a_job.code, 0, in_a_job)
 

@@ -130,24 +130,24 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
             }),
             "");
   EXPECT_THAT(changed([](Request& r) { r.rounds = 0; }), HasSubstr("--rounds"));
-  EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "bf61"); }),
+  EXPECT_THAT(changed([](Request& r) { r.forwarded.set("precision", "bf61"); }),
               HasSubstr("did you mean bf16"));
-  EXPECT_THAT(changed([](Request& r) { r.passed.set("precision", "tf32"); }),
+  EXPECT_THAT(changed([](Request& r) { r.forwarded.set("precision", "tf32"); }),
               HasSubstr("precision tf32 needs a GPU, and cpu:0 is none"));
-  EXPECT_EQ(changed([](Request& r) { r.passed.set("precision", "bf16"); }),
+  EXPECT_EQ(changed([](Request& r) { r.forwarded.set("precision", "bf16"); }),
             cpu_has_bf16()
                 ? ""
                 : "precision bf16 needs a GPU or a CPU with AVX512-BF16, and cpu:0 is none");
   EXPECT_EQ(changed([](Request& r) {
               r.devices = {"cuda:0", "cpu:0"};
-              r.passed.set("precision", "bf16");
+              r.forwarded.set("precision", "bf16");
             }),
             "");
-  EXPECT_THAT(changed([](Request& r) { r.passed.set("on-bad-image", "skip"); }),
+  EXPECT_THAT(changed([](Request& r) { r.forwarded.set("on-bad-image", "skip"); }),
               HasSubstr("--on-bad-image skip is about files"));
   EXPECT_EQ(changed([](Request& r) {
-              r.passed.set("data", "photos");
-              r.passed.set("on-bad-image", "skip");
+              r.forwarded.set("data", "photos");
+              r.forwarded.set("on-bad-image", "skip");
             }),
             "");
   EXPECT_THAT(changed([](Request& r) { r.workloads[0].batch = 0; }), HasSubstr("at least 1"));
@@ -161,13 +161,13 @@ TEST(Plan, RefusesWhatCannotBeMeasured) {
 TEST(Plan, ReadsBackWhatItWrote) {
   const TemporaryFolder folder;
   Plan plan{example_request(), {{"cpu", "x"}}};
-  plan.request.passed.set("data", "photos");
+  plan.request.forwarded.set("data", "photos");
   plan.request.workers = 3;
   plan.request.time_budget = 12.5;
   plan.request.scaling = Scaling::kStrong;
   plan.request.oversubscribe = true;
   plan.request.devices = {"cuda:0", "cuda:1"};
-  plan.request.passed.set("precision", "tf32");
+  plan.request.forwarded.set("precision", "tf32");
   write_plan(folder / "plan.json", plan);
   const Plan back = read_plan(folder / "plan.json");
   EXPECT_EQ(to_json(back.request), to_json(plan.request));
@@ -176,19 +176,20 @@ TEST(Plan, ReadsBackWhatItWrote) {
 
 TEST(Plan, OfBeforeAnOptionCameHasItNotGiven) {
   nlohmann::json old = to_json(example_request());
-  for (const PassedOption& option : passed_options()) EXPECT_FALSE(old.contains(option.name()));
-  EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
+  for (const ForwardedOption& option : all_forwarded_options())
+    EXPECT_FALSE(old.contains(option.name()));
+  EXPECT_TRUE(request_from_json(old, "plan.json").forwarded.given().empty());
   old.update({{"kernels", ""}, {"precision", "f32"}, {"data", ""}});  // the format of older plans
-  EXPECT_TRUE(request_from_json(old, "plan.json").passed.given().empty());
+  EXPECT_TRUE(request_from_json(old, "plan.json").forwarded.given().empty());
 }
 
 TEST(Plan, TheUsualWordOfAnOptionIsTheSameAsNone) {
-  Passed passed;
-  passed.set("on-bad-image", "skip");
-  passed.set("precision", "tf32");
-  passed.set("precision", "f32");
-  EXPECT_EQ(passed.given(), (std::map<std::string, std::string>{{"on-bad-image", "skip"}}));
-  EXPECT_EQ(passed["precision"], "");
+  ForwardedOptions forwarded;
+  forwarded.set("on-bad-image", "skip");
+  forwarded.set("precision", "tf32");
+  forwarded.set("precision", "f32");
+  EXPECT_EQ(forwarded.given(), (std::map<std::string, std::string>{{"on-bad-image", "skip"}}));
+  EXPECT_EQ(forwarded["precision"], "");
 }
 
 TEST(Plan, AppliesOnlyWhatWasGiven) {

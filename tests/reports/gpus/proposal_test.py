@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process
 """Tests `--emit proposal`, the scaling section of a proposal for computing time."""
-import html.parser
 import json
 import re
 import subprocess
@@ -23,29 +22,6 @@ def tables(text):
         elif not set(line) <= set("|-: "):
             found[-1].append(list(zip(head, cells)))
     return found
-
-
-class Page(html.parser.HTMLParser):
-    """The cells of tables, and the number of charts."""
-
-    def __init__(self):
-        super().__init__()
-        self.rows, self.charts, self.inside = [], 0, False
-
-    def handle_starttag(self, tag, attrs):
-        self.charts += tag == "svg"
-        self.inside = tag == "td"
-        if tag == "tr":
-            self.rows.append([])
-        if tag == "td":
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        self.inside = False
-
-    def handle_data(self, data):
-        if self.inside:
-            self.rows[-1][-1] += data
 
 
 class Proposal(Fake):
@@ -72,20 +48,6 @@ class Proposal(Fake):
         self.assertIn("--global-batch 64", commands[1])
         for command in commands:
             self.assertEqual(subprocess.run(["bash", "-n", "-c", command], check=False).returncode, 0)
-
-    def test_the_page_has_the_same_parts_and_a_chart_of_each(self):
-        self.run_into(self.folder / "weak", "--batch-per-device", "32")
-        self.run_into(self.folder / "strong", "--global-batch", "64")
-        runs = [self.folder / "weak", self.folder / "strong"]
-        markdown = self.howmany("report", *runs, "--emit", "proposal")
-        page = self.howmany("report", *runs, "--emit", "proposal-html")
-        self.assertEqual(page.code, 0, page)
-        seen = Page()
-        seen.feed(page.out)
-        expected = [[value for _, value in row] for table in tables(markdown.out) for row in table]
-        self.assertEqual([row for row in seen.rows if row], expected)
-        self.assertGreaterEqual(seen.charts, 2)
-        self.assertIn("--batch-per-device 32", page.out)
 
     def test_the_command_of_each_model_has_its_own_batch(self):
         done = self.howmany("run", "--rounds", "1", "--out", self.out, "--emit", "proposal", FAKE_CORES="2")
@@ -122,10 +84,6 @@ class Proposal(Fake):
         done = self.howmany("report", self.folder / "run", "--emit", "proposal")
         self.assertEqual(done.code, 0, done)
         self.assertIn(r"a\|b \<i>@&#8203;all", done.out)
-        page = self.howmany("report", self.folder / "run", "--emit", "proposal-html")
-        self.assertEqual(page.code, 0, page)
-        self.assertIn("a|b &lt;i&gt;@all", page.out)
-        self.assertNotIn("<i>", page.out)
 
 
 if __name__ == "__main__":

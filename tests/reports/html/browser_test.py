@@ -52,10 +52,6 @@ class Browser(programs.TestCase):
             done = programs.run("howmany", "report", folder)
             self.assertEqual(done.code, 0, done)
             yield summary.parent.name, folder / "report.html"
-        both = self.folder / "both.html"
-        done = programs.run("howmany", "report", *(p.parent for p in PAGES), "--html", both)
-        self.assertEqual(done.code, 0, done)
-        yield "side by side", both
 
     def test_reports_fit_and_are_readable(self):
         for name, page in self.pages():

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that howmany forwards unchanged to the bench, the report and the job script, by flag
-// name. To add one, add a line to the list in passed.cpp. Values only.
+// name. To add one, add a line to the list in forwarded.cpp. Values only.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace howmany::reports {
 // kFirst covers the runs on fewer devices, because they use the first ones of the list.
 enum class NeedsGpu { kNone, kFirst };
 
-struct PassedOption {
+struct ForwardedOption {
   const Flag* flag;
   const char* usual;   // the default value
   const char* values;  // allowed values, "f32,tf32,bf16"; empty: any
@@ -26,10 +26,10 @@ struct PassedOption {
 
   const char* name() const { return flag->bare_name(); }
 };
-std::span<const PassedOption> passed_options();
+std::span<const ForwardedOption> forwarded_options();
 
 // The forwarded options that were given. A default value counts as not given.
-class Passed {
+class ForwardedOptions {
  public:
   const std::string& operator[](std::string_view name) const;  // empty: not given
   void set(std::string_view name, const std::string& word);

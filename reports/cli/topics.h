@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The concepts behind the command, as text. `howmany help TOPIC` prints a topic, and each is a
-// section of the man page. To add a topic, add an entry in topics.cpp.
+// The concepts behind the command, as text that `howmany help TOPIC` prints. To add a topic, add an
+// entry in topics.cpp.
 #pragma once
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace howmany::reports {
 
@@ -12,7 +13,6 @@ namespace howmany::reports {
 // two leading blanks continues the meaning above it. ASCII, at most 90 columns.
 struct HelpTopic {
   const char* name;
-  const char* section;  // of the man page
   const char* summary;
   const char* text;
 };
@@ -20,5 +20,7 @@ struct HelpTopic {
 std::span<const HelpTopic> help_topics();
 // Returns nullptr if no topic has that name.
 const HelpTopic* find_help_topic(const std::string& name);
+// Returns the names of all topics and commands.
+std::vector<std::string> help_subjects();
 
 }  // namespace howmany::reports

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/runs/side_by_side.h"
-
-#include <fmt/format.h>
+#include "reports/cli/side_by_side.h"
 
 #include <array>
 #include <optional>
 
 #include "core/base/schema/metrics.h"
-#include "core/base/text/escape.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
-#include "reports/html/chart.h"
-#include "reports/html/html.h"
 #include "reports/results/plain_json.h"
 
 namespace howmany::reports {
@@ -71,10 +66,10 @@ constexpr std::array<const char*, 8> kTitles = {
 }  // namespace
 
 std::vector<AnswerRow> answer_rows(const std::vector<NamedSummary>& runs) {
-  constexpr size_t kMostRows = 500;
+  constexpr size_t kMaxAnswerRows = 500;
   std::vector<AnswerRow> rows;
   const auto add = [&](const auto&... what) {
-    if (rows.size() < kMostRows) rows.push_back(row_from(what...));
+    if (rows.size() < kMaxAnswerRows) rows.push_back(row_from(what...));
   };
   for (const NamedSummary& run : runs) {
     const size_t before = rows.size();
@@ -106,34 +101,6 @@ std::string side_by_side_text(const std::vector<NamedSummary>& runs, bool color)
     text += "\n" + styled(printable(row.run), Table::Style::kBold, color) + "\n  " +
             wrapped(row.because, kTextWidth - 2, 2) + "\n";
   return text;
-}
-
-std::string side_by_side_html(const std::vector<NamedSummary>& runs) {
-  std::string html = page_head() + "<h1>howmany: " + std::to_string(runs.size()) + " runs</h1>\n";
-  html += "<div class=\"scroll\"><table>\n<thead><tr>";
-  for (const char* title : kTitles) html += fmt::format("<th scope=\"col\">{}</th>", title);
-  html += "</tr></thead>\n<tbody>\n";
-  const std::vector<AnswerRow> rows = answer_rows(runs);
-  for (const AnswerRow& row : rows) {
-    html += "<tr>";
-    for (const std::string& cell : cells_of(row)) html += "<td>" + escaped(cell, 120) + "</td>";
-    html += "</tr>\n";
-  }
-  html += "</tbody></table></div>\n";
-  for (const AnswerRow& row : rows)
-    html += fmt::format("<h2>{}: {} {}</h2>\n<p class=\"because\">{}</p>\n", escaped(row.run, 120),
-                        escaped(row.question, 120), row.about == "-" ? "" : escaped(row.about, 120),
-                        escaped(row.because));
-  return html + "</body>\n</html>\n";
-}
-
-nlohmann::ordered_json side_by_side_json(const std::vector<NamedSummary>& runs) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const NamedSummary& run : runs)
-    all.push_back({{"run", run.name},
-                   {"date", json_member(run.summary.context, "howmany_date")},
-                   {"answer", run.summary.answer}});
-  return {{"schema", "howmany.reports/1"}, {"runs", all}};
 }
 
 }  // namespace howmany::reports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the answers of several runs in one table, as text or as a page like report.html. Text may
-// come from untrusted files. Values only; not tied to any thread.
+// Shows the answers of several runs in one table. Text may come from untrusted files. Values only;
+// not tied to any thread.
 #pragma once
 
 #include <string>
@@ -23,8 +23,5 @@ struct AnswerRow {
 
 std::vector<AnswerRow> answer_rows(const std::vector<NamedSummary>& runs);
 std::string side_by_side_text(const std::vector<NamedSummary>& runs, bool color);
-std::string side_by_side_html(const std::vector<NamedSummary>& runs);
-// {"schema": "howmany.reports/1", "runs": [{"run": ..., "date": ..., "answer": {...}}]}
-nlohmann::ordered_json side_by_side_json(const std::vector<NamedSummary>& runs);
 
 }  // namespace howmany::reports

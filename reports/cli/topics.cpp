@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/cli/help/topics.h"
+#include "reports/cli/topics.h"
 
 #include <algorithm>
 #include <string_view>
+
+#include "reports/cli/commands.h"
 
 namespace howmany::reports {
 namespace {
@@ -98,10 +100,10 @@ The command itself:
 )";
 
 constexpr HelpTopic kTopics[] = {
-    {"method", "METHOD", "How a number is measured and what supports it", kAboutMethod},
-    {"output", "FILES", "The files of a result folder", kAboutOutput},
-    {"exit-codes", "EXIT STATUS", "What each exit code means", kAboutExitCodes},
-    {"environment", "ENVIRONMENT", "Environment variables that are read", kAboutEnvironment},
+    {"method", "How a number is measured and what supports it", kAboutMethod},
+    {"output", "The files of a result folder", kAboutOutput},
+    {"exit-codes", "What each exit code means", kAboutExitCodes},
+    {"environment", "Environment variables that are read", kAboutEnvironment},
 };
 
 }  // namespace
@@ -114,6 +116,14 @@ const HelpTopic* find_help_topic(const std::string& name) {
   const auto found = std::ranges::find(
       kTopics, wanted, [](const HelpTopic& topic) { return std::string_view(topic.name); });
   return found == std::end(kTopics) ? nullptr : found;
+}
+
+std::vector<std::string> help_subjects() {
+  std::vector<std::string> names;
+  for (const HelpTopic& topic : kTopics) names.emplace_back(topic.name);
+  for (const CommandRow& row : commands())
+    if (row.group != group::kInternal) names.emplace_back(row.name);
+  return names;
 }
 
 }  // namespace howmany::reports
