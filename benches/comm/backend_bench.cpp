@@ -27,7 +27,6 @@ struct Outcome {
   OverlapTimes overlap;
   RankPaces paces;
   std::string skipped;
-  double needs = 0;  // seconds with the minimum number of calls; 0: unknown
 };
 
 // Rank 0 decides, because only its process has the schedule, and broadcasts the result. Zero calls:
@@ -37,17 +36,12 @@ Deal agreed_deal(const BackendCase& c, Comm& comm, Schedule& schedule, Outcome& 
   if (comm.rank() == 0) {
     outcome.skipped = too_large(c);
     if (outcome.skipped.empty()) deal = schedule.take(c).value_or(Deal{});
+    if (outcome.skipped.empty() && deal.calls == 0)
+      outcome.skipped = fmt::format("no time left for about {:.2g} s", schedule.expected(c).of(1));
   }
-  Tensor told = Tensor::from<double>({deal.seconds, static_cast<double>(deal.calls)}, {2});
-  comm.broadcast(told, 0);
-  return {told.data<double>()[0], static_cast<int>(told.data<double>()[1])};
-}
-
-void leave_out(const BackendCase& c, const Schedule& schedule, int least_calls, Outcome& outcome) {
-  if (!outcome.skipped.empty()) return;
-  const CaseCost cost = schedule.expected(c);
-  outcome.skipped = fmt::format("no time left for about {:.2g} s", cost.of(1));
-  outcome.needs = cost.of(least_calls);
+  Tensor agreed = Tensor::from<double>({deal.seconds, static_cast<double>(deal.calls)}, {2});
+  comm.broadcast(agreed, 0);
+  return {agreed.data<double>()[0], static_cast<int>(agreed.data<double>()[1])};
 }
 
 // Returns the same device for every backend: the rank's GPU if it has one.
@@ -55,21 +49,15 @@ Device buffers_of(const Comm& comm, Device device) {
   return device.type == DeviceType::cuda ? device : comm.native_device();
 }
 
-Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedule,
-                int least_calls) {
+Outcome measure(const BackendCase& c, Comm& comm, Device where, Schedule& schedule) {
   Outcome outcome;
   const Deal deal = agreed_deal(c, comm, schedule, outcome);
-  if (deal.calls == 0) {
-    if (comm.rank() == 0) leave_out(c, schedule, least_calls, outcome);
-    return outcome;
-  }
+  if (deal.calls == 0) return outcome;
   if (c.op == "pace") outcome.paces = time_paces(comm, where);
-  if (c.op == "links") outcome.paces = time_links(comm, c.apart(), where);
-  if (c.op == "overlap") outcome.overlap = time_overlap(comm, c.bytes, where, deal.seconds);
+  if (c.op == kOverlap) outcome.overlap = time_overlap(comm, c.bytes, where, deal.seconds);
   if (!c.is_collective()) return outcome;
   Collective op(c.op, c.dtype, c.bytes, comm, where);
   outcome.times = time_collective(comm, op, deal.seconds, deal.calls);
-  outcome.needs = outcome.times.cost.of(least_calls);
   if (comm.rank() == 0) schedule.took(c, outcome.times.cost);
   return outcome;
 }
@@ -143,16 +131,14 @@ void run_case(benchmark::State& state, const BackendCase& c, Run& run) {
   try {
     run.ranks.run(c.work, [&](Comm& comm, Device device) {
       if (!run.settled) settle(comm);
-      Outcome mine =
-          measure(c, comm, buffers_of(comm, device), run.schedule, run.flags.least_calls);
+      Outcome mine = measure(c, comm, buffers_of(comm, device), run.schedule);
       if (comm.rank() == 0) outcome = std::move(mine);
     });
     run.settled = true;
     if (!run.ranks.chief()) return report_nothing(state, "");
-    if (outcome.needs > 0) state.counters[metric::kNeedsS] = outcome.needs;
     if (!outcome.skipped.empty()) return report_nothing(state, outcome.skipped);
-    if (c.op == "pace" || c.op == "links") return report_paces(state, outcome.paces);
-    if (c.op == "overlap") return report_overlap(state, c, outcome.overlap);
+    if (c.op == "pace") return report_paces(state, outcome.paces);
+    if (c.op == kOverlap) return report_overlap(state, c, outcome.overlap);
     report_collective(state, c, outcome.times);
     keep_samples(c, run.flags, outcome.times);
   } catch (const std::exception& e) {
@@ -166,7 +152,7 @@ int run_cases(const std::vector<BackendCase>& cases, const BackendFlags& flags, 
   for (const BackendCase& c : cases)
     if (place.gpu < 0) place.gpu = gpu_of(c.work, place);
   Ranks ranks(place, process_backends(cases), flags.work.timeout_seconds);
-  Schedule schedule(cases, flags.budget_seconds, flags.least_calls);
+  Schedule schedule(cases, Budget(flags.budget_seconds));
   Run run{flags, ranks, schedule};
   for (const BackendCase& c : cases)
     benchmark::RegisterBenchmark(c.name.c_str(),

@@ -43,15 +43,6 @@ std::vector<std::string> strings(const std::vector<std::string_view>& names) {
   return {names.begin(), names.end()};
 }
 
-bool beside_collectives(std::string_view op) {
-  return op == "overlap" || op == "pace" || op == "links";
-}
-
-int apart(const Workload& work) {
-  const int each = std::max(1, work.ranks_per_host);
-  return work.count() % each == 0 ? each : 1;
-}
-
 // True if another launcher started the ranks and chose their number.
 bool was_launched(const Place& place) { return place.world > 1 && place.launcher != "howmany"; }
 
@@ -111,28 +102,21 @@ class BackendCases {
     return work;
   }
 
-  // In-place operations are included only if the flags name them.
   std::vector<std::string> operations() const {
-    std::vector<std::string> ops = flags_.ops;
-    const auto known = [](const std::string& op) {
-      return std::ranges::count(collective_names(), op) > 0;
-    };
-    for (const std::string& op : ops)
-      if (!known(op))
-        throw std::invalid_argument(unknown_name("operation", op, collective_names()));
-    for (const std::string_view op : collective_names())
-      if (flags_.ops.empty() && !op.ends_with(kInPlace)) ops.emplace_back(op);
-    for (size_t i = 0, asked = ops.size(); i < asked && flags_.in_place; ++i)
-      if (const std::string op = ops[i] + std::string(kInPlace); known(op)) ops.push_back(op);
-    return ops;
+    std::vector<std::string_view> known = collective_names();
+    known.emplace_back(kOverlap);
+    for (const std::string& op : flags_.ops)
+      if (std::ranges::find(known, op) == known.end())
+        throw std::invalid_argument(unknown_name("operation", op, known));
+    return flags_.ops.empty() ? strings(known) : flags_.ops;
   }
 
   // Small sizes come first over all operations, so that only the largest sizes are lost if time
   // runs out.
   void add_backend(const Workload& work) {
-    const std::vector<std::string> ops = operations();
+    std::vector<std::string> ops = operations();
+    const bool overlap = std::erase(ops, kOverlap) > 0;
     if (work.count() > 1) add(work, "pace", Dtype::f32, 0);
-    if (work.count() / apart(work) > 2) add(work, "links", Dtype::f32, 0);
     for (const std::string& model : flags_.models) {
       const ModelBuckets buckets = model_buckets(model);
       for (const int64_t bytes : buckets.bytes)
@@ -141,15 +125,15 @@ class BackendCases {
     for (const int64_t bytes : sizes(flags_))
       for (const Dtype dtype : dtypes_)
         for (const std::string& op : ops) add(work, op, dtype, bytes);
-    if (!flags_.no_overlap && work.count() > 1)
-      add(work, "overlap", Dtype::f32, std::min(int64_t{4} << 20, flags_.max_bytes));
+    if (overlap && work.count() > 1)
+      add(work, kOverlap, Dtype::f32, std::min(int64_t{4} << 20, flags_.max_bytes));
   }
 
   void add(const Workload& work, const std::string& op, Dtype dtype, int64_t bytes,
            const std::string& model = "") {
     const int n = work.count();
     if (op == "send_recv" && n == 1) return;
-    if (!beside_collectives(op)) bytes = counted_bytes(op, dtype, bytes, n);
+    if (op != "pace" && op != kOverlap) bytes = counted_bytes(op, dtype, bytes, n);
     const std::string name = fmt::format("backend/{}/{}/dtype:{}/devices:{}/bytes:{}", op,
                                          work.backend, name_of(dtype), n, bytes);
     if (names_.insert(name).second || !model.empty())
@@ -163,7 +147,7 @@ class BackendCases {
   std::vector<BackendCase> cases_;
 };
 
-constexpr size_t kMostBuckets = 1000;
+constexpr size_t kMaxBuckets = 1000;
 
 // The buckets of ddp: parameters in reverse order, each at the start of a cache line.
 std::vector<int64_t> own_buckets(const std::string& model) {
@@ -191,10 +175,6 @@ int64_t parsed_bytes(const std::string& text) {
 
 }  // namespace
 
-int BackendCase::apart() const { return benches::apart(work); }
-
-bool BackendCase::is_collective() const { return !beside_collectives(op); }
-
 std::vector<BackendCase> backend_cases(const BackendFlags& flags, const Place& place) {
   return BackendCases(flags).make(place);
 }
@@ -209,8 +189,8 @@ ModelBuckets model_buckets(const std::string& model) {
     buckets.bytes.push_back(parsed_bytes(model.substr(at, end - at)));
     at = end + 1;
   }
-  HM_REQUIRE(!buckets.name.empty() && buckets.bytes.size() <= kMostBuckets,
-             "\"{}\" is not NAME=BYTES,BYTES with at most {} buckets", model, kMostBuckets);
+  HM_REQUIRE(!buckets.name.empty() && buckets.bytes.size() <= kMaxBuckets,
+             "\"{}\" is not NAME=BYTES,BYTES with at most {} buckets", model, kMaxBuckets);
   return buckets;
 }
 

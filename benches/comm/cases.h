@@ -11,15 +11,18 @@
 
 namespace howmany::benches {
 
+// The operation that is not a collective and can be named in --ops.
+inline constexpr const char* kOverlap = "overlap";
+
 struct BackendFlags {
+  // `ops`: empty means all collectives and kOverlap.
   std::vector<std::string> ops, backends, models, dtypes = {"f32"};
   std::string devices, samples;
   std::vector<int> counts;
   int64_t min_bytes = 4, max_bytes = 1 << 30, factor = 4;
   double budget_seconds = 30;
-  int least_calls = kCallsForAnInterval;
   Workload work;
-  bool list = false, no_overlap = false, in_place = false;
+  bool list = false;
 };
 
 struct BackendCase {
@@ -28,12 +31,9 @@ struct BackendCase {
   Dtype dtype = Dtype::f32;
   int64_t bytes = 0;
 
-  // If false, `op` is "pace" (the compute speed of the ranks), "links" (the speed of their links)
-  // or "overlap" (an all_reduce concurrent with matrix products).
-  bool is_collective() const;
-  // The distance in ranks to a neighbour on another host, or 1 if there is one host: see
-  // time_links().
-  int apart() const;
+  // If false, `op` is "pace" (the compute speed of the ranks) or "overlap" (an all_reduce
+  // concurrent with matrix products).
+  bool is_collective() const { return op != "pace" && op != kOverlap; }
 };
 
 // Returns the cases in the order they are measured. Small sizes of all operations come first, so

@@ -14,14 +14,12 @@
 namespace howmany::benches {
 namespace {
 
-constexpr int kBlock = 3;            // iterations between two checks for the end of the warm-up
-constexpr double kWarmUp = 0.05;     // minimum share of a case's time, if calls are that short
-constexpr double kMostWarmUp = 0.2;  // upper limit of that share, if the times never get steady
-constexpr double kSettle = 0.03;     // seconds of calls until threads are spread over the cores
+constexpr int kBlock = 3;           // iterations between two checks for the end of the warm-up
+constexpr double kWarmUp = 0.05;    // minimum share of a case's time, if calls are that short
+constexpr double kMaxWarmUp = 0.2;  // upper limit of that share, if the times never get steady
+constexpr double kSettle = 0.03;    // seconds of calls until threads are spread over the cores
 constexpr double kSteady = 0.95;  // steady if a block takes more than this share of the one before
 constexpr double kChainSeconds = 2e-3;
-constexpr int64_t kLinkBytes = 256 << 10;  // bytes of a message: both latency and bandwidth matter
-constexpr int kRoundTrips = 9;
 
 double agreed(Comm& comm, double mine) {
   Tensor most = Tensor::full({1}, mine, Dtype::f64);
@@ -45,7 +43,7 @@ Warm warm_up(Comm& comm, const std::function<void()>& body, double seconds) {
     const double wall = agreed(comm, seconds_since(start));
     calls += block;
     const bool steady = now > kSteady * last && wall > kWarmUp * seconds;
-    if (steady || wall > kMostWarmUp * seconds) return {now, wall / calls};
+    if (steady || wall > kMaxWarmUp * seconds) return {now, wall / calls};
     last = now;
   }
 }
@@ -98,15 +96,15 @@ class Products {
         a_(Tensor::full({side(bytes), side(bytes)}, 0.5).to(where)),
         b_(Tensor::full({side(bytes), side(bytes)}, 0.25).to(where)) {}
 
-  // Returns when the products are done. Calls `look` meanwhile.
+  // Returns when the products are done. Calls `poll` meanwhile.
   void multiply(
-      int times, const std::function<void()>& look = [] {}) const {
+      int times, const std::function<void()>& poll = [] {}) const {
     for (int i = 0; i < times; ++i) {
       ops::matmul(a_, b_);
-      look();
+      poll();
     }
     if (where_.type != DeviceType::cuda) return;
-    for (const gpu::TimedEvent end(where_.index); !end.occurred();) look();
+    for (const gpu::TimedEvent end(where_.index); !end.occurred();) poll();
   }
 
  private:
@@ -150,32 +148,6 @@ RankPaces time_paces(Comm& comm, Device where) {
   std::vector<double> seconds;
   for (const auto start = Clock::now(); seconds_since(start) < kSeconds;) seconds.push_back(once());
   return compare_paces(comm, median(seconds));
-}
-
-RankPaces time_links(Comm& comm, int apart, Device where) {
-  const int ring = comm.size() / apart, mine = comm.rank() / apart;
-  Tensor message = Tensor::zeros({kLinkBytes}, Dtype::u8, where);
-  const auto round_trip = [&](int neighbour, bool first) {
-    const int peer = (neighbour + ring) % ring * apart + comm.rank() % apart;
-    const auto start = Clock::now();
-    if (first) comm.send(message, peer);
-    comm.receive(message, peer);
-    if (!first) comm.send(message, peer);
-    return seconds_since(start);
-  };
-  // Link i connects i and the next rank. In an odd ring the last link is timed on its own.
-  const auto turn_of = [&](int link) { return ring % 2 == 1 && link == ring - 1 ? 2 : link % 2; };
-  double fastest = std::numeric_limits<double>::infinity();
-  for (int turn = 0; turn < 3; ++turn) {
-    comm.barrier();
-    for (const bool to_next : {true, false}) {
-      if (turn_of(to_next ? mine : (mine + ring - 1) % ring) != turn) continue;
-      std::vector<double> seconds(kRoundTrips);
-      for (double& s : seconds) s = round_trip(to_next ? mine + 1 : mine - 1, to_next);
-      fastest = std::min(fastest, median(seconds));
-    }
-  }
-  return compare_paces(comm, fastest);
 }
 
 void settle(Comm& comm) {

@@ -59,10 +59,4 @@ struct RankPaces {
 // ranks. Collective.
 RankPaces time_paces(Comm& comm, Device where);
 RankPaces compare_paces(Comm& comm, double seconds);  // `seconds`: the time of this rank
-// Sends messages between neighbours of a ring; no rank has two of them at once. The time of a rank
-// is that of the faster of its two links: if both are slow, its own link is slow. Neighbours are
-// `apart` ranks from each other, so with `apart` ranks per host they are on different hosts.
-// Requires a ring of three or more. Collective.
-RankPaces time_links(Comm& comm, int apart, Device where);
-
 }  // namespace howmany::benches

@@ -17,11 +17,6 @@ bool one_buffer(std::string_view op) { return op == "all_reduce" || op == "broad
 // Operations whose buffers have equal sizes.
 bool whole(std::string_view op) { return one_buffer(op) || op == "reduce" || op == "send_recv"; }
 
-std::string_view plain(std::string_view op) {
-  if (op.ends_with(kInPlace)) op.remove_suffix(kInPlace.size());
-  return op;
-}
-
 // The factors 7, 13 and 5 of sent() divide neither this prime nor the periods of sums, so values
 // differ between elements, ranks and rounds. It is exact in one byte and in bf16.
 constexpr int kFillIn = 251;  // no pattern contains it
@@ -106,22 +101,22 @@ std::optional<double> bus_factor(std::string_view op, int ranks) {
   if (ranks < 2) return {};
   const double others = (ranks - 1.0) / ranks;
   if (op == "all_reduce") return 2 * others;
-  return whole(plain(op)) ? 1 : others;
+  return whole(op) ? 1 : others;
 }
 
 int64_t counted_bytes(std::string_view op, Dtype dtype, int64_t bytes, int ranks) {
   const auto size = static_cast<int64_t>(size_of(dtype));
-  const int64_t parts = whole(plain(op)) ? 1 : ranks;
+  const int64_t parts = whole(op) ? 1 : ranks;
   return std::max<int64_t>(1, bytes / (size * parts)) * size * parts;
 }
 
 int64_t buffer_bytes(std::string_view op, int64_t bytes, int ranks) {
-  if (one_buffer(op) || op.ends_with(kInPlace)) return bytes;
+  if (one_buffer(op)) return bytes;
   return op == "all_to_all" || whole(op) ? 2 * bytes : bytes + bytes / ranks;
 }
 
 Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& comm, Device where)
-    : name_(op), op_(plain(op)), comm_(comm) {
+    : op_(op), comm_(comm) {
   const auto names = collective_names();
   if (std::ranges::find(names, op) == names.end())
     throw std::invalid_argument(unknown_name("operation", op, names));
@@ -135,13 +130,6 @@ Collective::Collective(std::string_view op, Dtype dtype, int64_t bytes, Comm& co
   send_ = Tensor::empty({sends_whole ? part_ * n : part_}, dtype, where);
   if (one_buffer(op_)) return;
   receive_ = Tensor::empty({receives_whole ? part_ * n : part_}, dtype, where);
-  if (!op.ends_with(kInPlace)) return;
-  if (whole(op_)) {
-    receive_ = send_;
-    return;
-  }
-  const Tensor& all = sends_whole ? send_ : receive_;
-  (sends_whole ? receive_ : send_) = all.flat(comm.rank() * part_, (comm.rank() + 1) * part_);
 }
 
 double Collective::sent(int rank, int64_t index, int round) const {
@@ -170,8 +158,7 @@ void Collective::fill(int round) {
 
 void Collective::fill_for_timing(int round) {
   fill(round);
-  const bool sums_in_place = op_.starts_with("reduce") && name_ != op_;
-  if (op_ != "all_reduce" && !sums_in_place) return;
+  if (op_ != "all_reduce") return;
   send_.zero();
   zeros_ = true;
 }
@@ -232,11 +219,11 @@ void Collective::check(int round) {
   Tensor all = Tensor::empty({4 * comm_.size()}, Dtype::f64);
   comm_.all_gather(mine, all);
   for (int r = 0; r < comm_.size(); ++r) {
-    const double* const told = all.data<double>() + 4 * r;
-    if (told[0] == 0) continue;
+    const double* const element = all.data<double>() + 4 * r;
+    if (element[0] == 0) continue;
     throw WrongData(
-        fmt::format("wrong data: {} over {}: rank {} of {}, element {}: {} instead of {}", name_,
-                    comm_.backend(), r, comm_.size(), told[1], told[3], told[2]));
+        fmt::format("wrong data: {} over {}: rank {} of {}, element {}: {} instead of {}", op_,
+                    comm_.backend(), r, comm_.size(), element[1], element[3], element[2]));
   }
 }
 

@@ -18,24 +18,18 @@
 namespace howmany::benches {
 
 // One line per operation: X(name, "description of one call").
-#define HM_COLLECTIVES(X)                                                         \
-  X(all_reduce, "every rank gets the sum")                                        \
-  X(all_gather, "every rank gets every part")                                     \
-  X(reduce_scatter, "every rank gets its part of the sum")                        \
-  X(broadcast, "every rank gets rank 0's buffer")                                 \
-  X(reduce, "rank 0 gets the sum")                                                \
-  X(gather, "rank 0 gets every part")                                             \
-  X(scatter, "every rank gets its part of rank 0's buffer")                       \
-  X(all_to_all, "every rank gets one part from every rank")                       \
-  X(send_recv, "half a round trip between the first rank and the last one")       \
-  X(all_gather_in_place, "as all_gather, from within the buffer that is filled")  \
-  X(reduce_scatter_in_place, "as reduce_scatter, into the buffer that is summed") \
-  X(reduce_in_place, "as reduce, into the buffer that rank 0 sends")              \
-  X(gather_in_place, "as gather, from within the buffer that is filled")          \
-  X(scatter_in_place, "as scatter, into the buffer that is shared out")
+#define HM_COLLECTIVES(X)                                   \
+  X(all_reduce, "every rank gets the sum")                  \
+  X(all_gather, "every rank gets every part")               \
+  X(reduce_scatter, "every rank gets its part of the sum")  \
+  X(broadcast, "every rank gets rank 0's buffer")           \
+  X(reduce, "rank 0 gets the sum")                          \
+  X(gather, "rank 0 gets every part")                       \
+  X(scatter, "every rank gets its part of rank 0's buffer") \
+  X(all_to_all, "every rank gets one part from every rank") \
+  X(send_recv, "half a round trip between the first rank and the last one")
 
 std::vector<std::string_view> collective_names();
-inline constexpr std::string_view kInPlace = "_in_place";  // suffix of the in-place operations
 
 // busbw = algbw * factor: the rate of the busiest link if each rank has one. Returns nullopt for
 // one rank, which moves no bytes.
@@ -64,7 +58,7 @@ class Collective {
   // Fills the send buffer with the pattern of `round`, and the receive buffer with a value that is
   // never correct.
   void fill(int round);
-  // Fills with values that any number of calls leaves unchanged: zeros for sums in place, else
+  // Fills with values that any number of calls leaves unchanged: zeros for all_reduce, else
   // fill(round).
   void fill_for_timing(int round);
   void run();
@@ -86,12 +80,12 @@ class Collective {
   double summed(int64_t index, int round) const;
   bool receives() const;
 
-  const std::string name_, op_;  // as passed; without "_in_place"
+  const std::string op_;
   Comm& comm_;
   int64_t part_;    // elements of one rank's part
   int64_t period_;  // of the pattern, in elements
   bool zeros_ = false;
-  Tensor send_, receive_;  // in place one contains the other, or receive_ is empty
+  Tensor send_, receive_;  // receive_ is empty if the operation has one buffer
 };
 
 }  // namespace howmany::benches

@@ -25,22 +25,19 @@ Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement failed.)";
 
 void add_backend_flags(CLI::App& app, BackendFlags& flags) {
-  add_option(app, flag::kOps, flags.ops, "all that are not in place")->delimiter(',');
+  add_option(app, flag::kOps, flags.ops, "all")->delimiter(',');
   add_option(app, flag::kBackend, flags.backends, "all")->delimiter(',');
   add_option(app, flag::kDevices, flags.devices,
              "one for each rank of the launcher, else cpu:0,cpu:1");
   add_option(app, flag::kDeviceCount, flags.counts, "all")->delimiter(',')->check(above_zero());
   add_option(app, flag::kDtype, flags.dtypes, "f32")->delimiter(',');
-  add_switch(app, flag::kInPlace, flags.in_place);
   add_option(app, flag::kMinBytes, flags.min_bytes, "4")->check(whole_between(1, int64_t{1} << 40));
   add_option(app, flag::kMaxBytes, flags.max_bytes, "1 GiB, or less if memory or time is short")
       ->check(whole_between(1, int64_t{1} << 40));
   add_option(app, flag::kSizeFactor, flags.factor)->check(whole_between(2, 1024));
   add_option(app, flag::kModel, flags.models);
   add_option(app, flag::kTimeBudget, flags.budget_seconds)->check(above_zero());
-  add_option(app, flag::kMinCalls, flags.least_calls)->check(whole_between(1, 5000));
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
-  add_switch(app, flag::kNoOverlap, flags.no_overlap);
   add_switch(app, flag::kList, flags.list);
   add_option(app, flag::kTimeout, flags.work.timeout_seconds)->check(between(0.1, 86'400));
   add_option(app, flag::kCoresPerDevice, flags.work.cores_per_device)->check(above_zero());
@@ -51,8 +48,8 @@ void add_backend_flags(CLI::App& app, BackendFlags& flags) {
 
 std::vector<std::string> parse_backend(int argc, char** argv, BackendFlags& flags) {
   CLI::App app("Times collectives over communication backends, by size.", "backend_bench");
-  app.footer(
-      fmt::format("Collectives: {}\n\n{}", fmt::join(collective_names(), ", "), kBackendExamples));
+  app.footer(fmt::format("Operations: {}, {}\n\n{}", fmt::join(collective_names(), ", "), kOverlap,
+                         kBackendExamples));
   add_backend_flags(app, flags);
   std::vector<std::string> google = parse(app, argc, argv);
   HM_REQUIRE(flags.min_bytes <= flags.max_bytes, "--min-bytes {} is above --max-bytes {}",

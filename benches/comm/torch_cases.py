@@ -6,6 +6,7 @@ import os
 import pathlib
 import time
 
+CALLS = 7  # a median needs at least six to have an interval
 # All buffers have all bytes; other operations have one part per rank.
 WHOLE = ("all_reduce", "broadcast", "reduce", "send_recv")
 
@@ -52,41 +53,29 @@ def marks_of(case, args):
 
 
 class Budget:
-    """Divides the time among the cases on rank 0. A larger message gets a larger share of the
-    rest."""
+    """Divides the time among the cases on rank 0, as benches/comm/schedule.h does: a larger message
+    has a larger share of the rest."""
 
-    def __init__(self, cases, seconds, least):
-        self.cases, self.seconds, self.least, self.start, self.seen = cases, seconds, least, time.perf_counter(), {}
+    def __init__(self, cases, seconds):
+        self.cases, self.end, self.seen = cases, time.perf_counter() + seconds, {}
 
     @staticmethod
     def weight(case):
         return 1 + min(case.bytes, 64e6) / 4e6
 
-    @staticmethod
-    def cost(fixed, call, calls):
-        return fixed + call * (calls + 1 if calls > 1 else 1)
-
-    def expected(self, case):
-        """Returns (fixed seconds, seconds of a call), scaled from the last measured size, or zeros
-        if there is none."""
+    def share(self, index):
+        """Returns (seconds, calls, reason). If calls is 0, the time is too short for the case."""
+        case, left = self.cases[index], self.end - time.perf_counter()
         bytes, fixed, call = self.seen.get((case.op, case.dtype, case.ranks), (case.bytes, 0, 0))
         ratio = max(case.bytes, 1 << 16) / max(bytes, 1 << 16)
-        return fixed * ratio, call * ratio
-
-    def share(self, index):
-        """Returns (seconds, calls, reason, needed seconds). If calls is 0, the time is too short
-        for the case."""
-        case, left = self.cases[index], self.seconds - (time.perf_counter() - self.start)
-        cost = self.expected(case)
-        once, needs = self.cost(*cost, 1), self.cost(*cost, self.least)
-        if once > max(0.02, left + 0.1 * self.seconds):
-            return 0, 0, f"no time left for about {once:.2g} s", needs
+        once, usual = (fixed + call) * ratio, (fixed + call * (CALLS + 1)) * ratio
+        if once > max(0.02, left):
+            return 0, 0, f"no time left for about {once:.2g} s"
         seconds = max(2e-3, left * self.weight(case) / sum(map(self.weight, self.cases[index:])))
-        return seconds, self.least if needs <= max(0.02, left / 2) else 1, "", needs
+        return seconds, CALLS if usual <= max(0.02, 2 * seconds) else 1, ""
 
     def took(self, case, fixed, call):
         self.seen[case.op, case.dtype, case.ranks] = case.bytes, fixed, call
-        return self.cost(fixed, call, self.least)
 
 
 def free_memory():

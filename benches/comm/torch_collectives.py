@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True  # the folder of the programs stays as it was ins
 
 from torch_cases import Case
 
-NOT_TIMED = ("pace", "links", "overlap")
+NOT_TIMED = ("pace", "overlap")
 GRACE_SECONDS = 5  # between the first failure of a rank and the kill of the others
 
 
@@ -36,7 +36,6 @@ def parse(words):
     parser.add_argument("--cores", default="", help="numbers of the cores of cpu devices (default: all allowed)")
     parser.add_argument("--cores-per-device", type=int, default=1)
     parser.add_argument("--time-budget", type=float, default=30)
-    parser.add_argument("--min-calls", type=int, default=7)
     parser.add_argument("--timeout", type=float, default=60, help="seconds a rank waits for the others")
     parser.add_argument("--samples-file", default=os.environ.get("HOWMANY_SAMPLES", ""))
     parser.add_argument("--benchmark_out", default="")

@@ -49,9 +49,7 @@ class Collective:
         self.torch, self.dist, self.case, self.rank, self.group, self.where = torch, dist, case, rank, group, where
         self.control = control or where
         self.dtype = getattr(torch, DTYPES[case.dtype])
-        self.op, n = case.op.removesuffix("_in_place"), case.ranks
-        if case.op != self.op and self.op not in ONE_BUFFER:
-            raise Unsupported(f"torch.distributed documents no {self.op} within one buffer")
+        self.op, n = case.op, case.ranks
         parts = 1 if self.op in torch_cases.WHOLE else n
         self.part = case.bytes // torch.empty((), dtype=self.dtype).element_size() // parts
         self.period, self.zeros = period_of(self.op, n), False
@@ -197,7 +195,7 @@ class Rank:
         self.groups = {n: dist.new_group(list(range(n))) for n in counts}
         if cores:  # late, so that the transport threads run on any core, as in howmany
             os.sched_setaffinity(0, cores)
-        self.budget = torch_cases.Budget(cases, args.time_budget, args.min_calls)
+        self.budget = torch_cases.Budget(cases, args.time_budget)
         self.files = Files(args, torch, dist) if self.rank == 0 else None
         self.wrong_data = False
 
@@ -280,19 +278,19 @@ class Rank:
         return isolated, pipelined, fixed, core_s
 
     def run_case(self, index, case):
-        group, seconds, calls, why, needs = self.groups[case.ranks], 0, 0, "", 0
+        group, seconds, calls, why = self.groups[case.ranks], 0, 0, ""
         if self.rank == 0:
             why = torch_cases.too_large(case)
             if not why:
-                seconds, calls, why, needs = self.budget.share(index)
+                seconds, calls, why = self.budget.share(index)
         seconds, calls = self.agreed([seconds, calls], group)
         if calls == 0:
-            return self.files and self.files.skip(case, why, needs)
+            return self.files and self.files.skip(case, why)
         isolated, pipelined, fixed, core_s = self.measure(case, seconds, int(calls), group)
         if self.files:
             factor = 2 if case.op == "send_recv" else 1
-            needs = self.budget.took(case, fixed, factor * statistics.median(isolated))
-            self.files.measured(case, isolated, pipelined, needs, core_s)
+            self.budget.took(case, fixed, factor * statistics.median(isolated))
+            self.files.measured(case, isolated, pipelined, core_s)
 
     def run(self):
         for _ in range(20):  # a new process is slow at first
@@ -317,7 +315,7 @@ class Rank:
 
     def skip_unsupported(self, case, error):
         if self.files:
-            self.files.skip(case, one_line(error), 0)
+            self.files.skip(case, one_line(error))
 
     def failed(self, case, error):
         print(f"{case.name}: {one_line(error)}", file=sys.stderr, flush=True)
@@ -358,20 +356,19 @@ class Files:
         pathlib.Path(temporary).write_text(json.dumps({"context": self.context, "benchmarks": self.rows}, indent=1))
         os.replace(temporary, self.args.benchmark_out)
 
-    def skip(self, case, why, needs):
-        needed = {"needs_s": needs} if needs else {}
-        self.add(case, 0, 1, label=f"skipped: {why}", skipped=1, **needed)
+    def skip(self, case, why):
+        self.add(case, 0, 1, label=f"skipped: {why}", skipped=1)
 
     def failed(self, case, why):
         self.add(case, 0, 1, error_occurred=True, error_message=why)
 
-    def measured(self, case, isolated, pipelined, needs, core_s):
+    def measured(self, case, isolated, pipelined, core_s):
         marks, factor, median = torch_cases.marks_of(case, self.args), case.bus_factor(), statistics.median(isolated)
         mean = statistics.fmean(isolated)
         counters = {"median_s": median, "p95_s": quantile(isolated, 0.95), "p99_s": quantile(isolated, 0.99),
                     "min_s": min(isolated), "cv": statistics.stdev(isolated) / mean if len(isolated) > 1 else 0,
                     "samples": len(isolated), "bytes": case.bytes, "algbw_bytes_per_s": case.bytes / median,
-                    "busbw_bytes_per_s": factor * case.bytes / median, "needs_s": needs}
+                    "busbw_bytes_per_s": factor * case.bytes / median}
         if pipelined:
             each = statistics.median(pipelined)
             counters |= {"pipelined_s": each, "pipelined_busbw_bytes_per_s": factor * case.bytes / each}

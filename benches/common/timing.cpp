@@ -147,23 +147,6 @@ Turns in_turn(int rounds, const std::function<double()>& ours,
   return all;
 }
 
-PairedSamples paired(Turns turns) {
-  PairedSamples pairs;
-  std::ranges::transform(turns.ours, turns.theirs, std::back_inserter(pairs.ratios),
-                         std::divides());
-  pairs.ours.seconds = std::move(turns.ours);
-  pairs.bare.seconds = std::move(turns.theirs);
-  return pairs;
-}
-
-PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
-                           const std::function<double()>& bare, double gap_seconds) {
-  Turns all = in_turn(
-      rounds, [&] { return time_once(comm, body, gap_seconds); }, bare);
-  take_maxima(comm, all.theirs);
-  return paired(std::move(all));
-}
-
 void busy_wait(double seconds) {
   const Clock::time_point start = Clock::now();
   while (seconds_since(start) < seconds) {

@@ -49,10 +49,6 @@ Samples sample(const TimingOptions& options, const std::function<double()>& one)
 Samples time_on_gpu(Comm& comm, const TimingOptions& options, int gpu,
                     const std::function<void()>& step);
 
-struct PairedSamples {
-  Samples ours, bare;
-  std::vector<double> ratios;  // ours / bare, of the same round
-};
 // The results of `ours` and `theirs` in each round, after a few warm-up rounds. The order
 // alternates, because one call's cache contents help the next.
 struct Turns {
@@ -60,11 +56,6 @@ struct Turns {
 };
 Turns in_turn(int rounds, const std::function<double()>& ours,
               const std::function<double()>& theirs);
-PairedSamples paired(Turns turns);
-// Alternates body(), timed as by time_iterations() with that gap, with `bare`, which returns its
-// own seconds. Collective.
-PairedSamples time_in_turn(Comm& comm, int rounds, const std::function<void()>& body,
-                           const std::function<double()>& bare, double gap_seconds = 0);
 
 // Returns after `seconds`, without sleeping.
 void busy_wait(double seconds);

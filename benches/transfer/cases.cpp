@@ -22,71 +22,69 @@ namespace {
 
 constexpr int64_t kSmallBytes = 4 << 20;  // total of many small copies
 
+// Describes the duration of one step, and the --time-budget that is enough for `steps` such steps.
+std::string why_left_out(double step_seconds, size_t steps) {
+  constexpr double kIterations = 4;   // two untimed steps and a timed one, with a margin
+  constexpr double kStepShare = 0.4;  // half of the time, with a margin for untimed work
+  return fmt::format(
+      "a step takes {:.2g} s here, which --time-budget {:.0f} has time for", step_seconds,
+      std::ceil(kIterations * step_seconds * static_cast<double>(steps) / kStepShare));
+}
+
 class TransferCases {
  public:
   explicit TransferCases(const TransferFlags& flags) : flags_(flags) {}
 
   std::vector<TransferCase> make() {
     const int all = cpu_device_count();
-    const std::set<int> threads = {1, std::min(2, all), all};
-    if (flags_.ceilings) {
-      for (const int n : threads) add_copy(n, int64_t{64} << 20);
-      add_loopback(64);
-      add_loopback(int64_t{16} << 20);
-      return std::move(cases_);
-    }
-    for (const int n : threads)
+    for (const int n : std::set<int>{1, std::min(2, all), all})
       for (const int64_t bytes : sizes()) add_copy(n, bytes);
     add_small_copies();
     add_loopback(64);
     add_loopback(int64_t{16} << 20);
     add_numa();
     add_devices();
-    for (const std::string& model : flags_.models) add_step(model);
+    const size_t others = cases_.size();
+    for (const std::string& model : flags_.models) add_step(model, others);
     return std::move(cases_);
   }
 
  private:
-  void add(TransferCase c) {
-    c.name = "transfer/" + c.parameters[parameter::kKind];
-    for (const auto& [name, value] : c.parameters)
-      if (name != "kind" && !value.empty()) c.name += "/" + name + ":" + value;
-    cases_.push_back(std::move(c));
+  using Parameters = std::map<std::string, std::string>;
+  using Measure = std::function<Samples(const TimingOptions&)>;
+
+  TransferCase& add(const char* kind, Parameters parameters, int64_t bytes, Measure measure) {
+    std::string name = fmt::format("transfer/{}", kind);
+    for (const auto& [key, value] : parameters)
+      if (!value.empty()) name += "/" + key + ":" + value;
+    parameters[parameter::kKind] = kind;
+    cases_.push_back({name, std::move(parameters), static_cast<double>(bytes), std::move(measure)});
+    return cases_.back();
+  }
+
+  void add_skipped(const char* kind, const Parameters& parameters, const std::string& why) {
+    add(kind, parameters, 0, {}).skipped = why;
   }
 
   void add_copy(int threads, int64_t bytes) {
-    add({.name = "",
-         .parameters = {{parameter::kKind, "copy"},
-                        {parameter::kThreads, std::to_string(threads)},
-                        {parameter::kBytes, std::to_string(bytes)}},
-         .bytes = static_cast<double>(bytes),
-         .measure = [=](const TimingOptions& o) { return time_copy(threads, bytes, o); }});
+    add("copy",
+        {{parameter::kThreads, std::to_string(threads)},
+         {parameter::kBytes, std::to_string(bytes)}},
+        bytes, [=](const TimingOptions& o) { return time_copy(threads, bytes, o); });
   }
 
   void add_small_copies() {
     for (int64_t bytes = 16; bytes <= (1 << 20); bytes *= 16)
-      add({.name = "",
-           .parameters = {{parameter::kKind, "small_copies"},
-                          {parameter::kBytes, std::to_string(bytes)},
-                          {parameter::kCount, std::to_string(kSmallBytes / bytes)}},
-           .bytes = kSmallBytes,
-           .measure = [=](const TimingOptions& o) {
-             return time_small_copies(bytes, kSmallBytes / bytes, o);
-           }});
+      add("small_copies",
+          {{parameter::kBytes, std::to_string(bytes)},
+           {parameter::kCount, std::to_string(kSmallBytes / bytes)}},
+          kSmallBytes,
+          [=](const TimingOptions& o) { return time_small_copies(bytes, kSmallBytes / bytes, o); });
   }
 
   void add_loopback(int64_t bytes) {
-    add({.name = "",
-         .parameters = {{parameter::kKind, "loopback_tcp"},
-                        {parameter::kBytes, std::to_string(bytes)}},
-         .bytes = static_cast<double>(bytes),
-         .measure = [=](const TimingOptions& o) { return time_loopback(bytes, o); }});
-  }
-
-  void add_skipped(const std::string& kind, std::map<std::string, std::string> parameters,
-                   const std::string& why) {
-    parameters[parameter::kKind] = kind;
-    add({.name = "", .parameters = std::move(parameters), .measure = {}, .skipped = why});
+    add("loopback_tcp", {{parameter::kBytes, std::to_string(bytes)}}, bytes,
+        [=](const TimingOptions& o) { return time_loopback(bytes, o); });
   }
 
   void add_numa() {
@@ -97,13 +95,11 @@ class TransferCases {
     for (const auto& from : nodes)
       for (const auto& on : nodes) {
         const int a = from["node"].get<int>(), b = on["node"].get<int>();
-        add({.name = "",
-             .parameters = {{parameter::kKind, "numa_copy"},
-                            {parameter::kFrom, std::to_string(a)},
-                            {"on", std::to_string(b)},
-                            {parameter::kBytes, std::to_string(kBytes)}},
-             .bytes = kBytes,
-             .measure = [=](const TimingOptions& o) { return time_numa_copy(a, b, kBytes, o); }});
+        add("numa_copy",
+            {{parameter::kFrom, std::to_string(a)},
+             {"on", std::to_string(b)},
+             {parameter::kBytes, std::to_string(kBytes)}},
+            kBytes, [=](const TimingOptions& o) { return time_numa_copy(a, b, kBytes, o); });
       }
   }
 
@@ -144,25 +140,23 @@ class TransferCases {
     return large;
   }
 
-  void add_host_copy(const std::string& kind, HostCopy copy, int64_t bytes) {
-    copy.to_device = kind == "host_to_device";
+  void add_host_copy(const char* kind, HostCopy copy, int64_t bytes) {
+    copy.to_device = kind == std::string("host_to_device");
     copy.bytes = bytes;
-    add({.name = "",
-         .parameters = {{parameter::kKind, kind},
-                        {parameter::kDevice, copy.device.str()},
-                        {parameter::kMemory, std::string(name_of(copy.memory))},
-                        {parameter::kHow, copy.together ? "async" : "sync"},
-                        {parameter::kBeside, copy.other_way ? "other_way" : ""},
-                        {parameter::kBytes, std::to_string(bytes)}},
-         .bytes = static_cast<double>(bytes),
-         .measure = [=](const TimingOptions& o) { return time_host_copy(copy, o); }});
+    add(kind,
+        {{parameter::kDevice, copy.device.str()},
+         {parameter::kMemory, std::string(name_of(copy.memory))},
+         {parameter::kHow, copy.together ? "async" : "sync"},
+         {parameter::kBeside, copy.other_way ? "other_way" : ""},
+         {parameter::kBytes, std::to_string(bytes)}},
+        bytes, [=](const TimingOptions& o) { return time_host_copy(copy, o); });
   }
 
-  void add_cpu_copies(const std::string& kind, Device device) {
+  void add_cpu_copies(const char* kind, Device device) {
     for (const int64_t bytes : large_sizes()) add_host_copy(kind, {.device = device}, bytes);
   }
 
-  void add_gpu_copies(const std::string& kind, Device gpu, bool all_sizes) {
+  void add_gpu_copies(const char* kind, Device gpu, bool all_sizes) {
     const auto add_all = [&](const std::vector<int64_t>& of, HostMemory memory, bool together,
                              bool other_way = false) {
       for (const int64_t bytes : of)
@@ -178,20 +172,19 @@ class TransferCases {
     if (!all_sizes) return;
     for (const bool together : {false, true}) {
       add_all(large, HostMemory::registered, together);
-      if (kind == "host_to_device") add_all(large, HostMemory::write_combined, together);
+      if (kind == std::string("host_to_device"))
+        add_all(large, HostMemory::write_combined, together);
     }
   }
 
   void add_between(Device from, Device to, const std::string& path, int64_t bytes) {
     const DeviceCopy copy{.from = from, .to = to, .through_host = path == "staged", .bytes = bytes};
-    add({.name = "",
-         .parameters = {{parameter::kKind, "device_to_device"},
-                        {parameter::kFrom, from.str()},
-                        {parameter::kTo, to.str()},
-                        {parameter::kPath, path},
-                        {parameter::kBytes, std::to_string(bytes)}},
-         .bytes = static_cast<double>(bytes),
-         .measure = [=](const TimingOptions& o) { return time_device_copy(copy, o); }});
+    add("device_to_device",
+        {{parameter::kFrom, from.str()},
+         {parameter::kTo, to.str()},
+         {parameter::kPath, path},
+         {parameter::kBytes, std::to_string(bytes)}},
+        bytes, [=](const TimingOptions& o) { return time_device_copy(copy, o); });
   }
 
   void add_pair(Device from, Device to) {
@@ -209,18 +202,17 @@ class TransferCases {
 
   void add_small_copies_to(Device gpu) {
     for (int64_t bytes = 256; bytes <= kSmallBytes; bytes *= 16)
-      add({.name = "",
-           .parameters = {{parameter::kKind, "small_copies_to_device"},
-                          {parameter::kDevice, gpu.str()},
-                          {parameter::kBytes, std::to_string(bytes)},
-                          {parameter::kCount, std::to_string(kSmallBytes / bytes)}},
-           .bytes = kSmallBytes,
-           .measure = [=](const TimingOptions& o) {
-             return time_small_copies_to(gpu, bytes, kSmallBytes / bytes, o);
-           }});
+      add("small_copies_to_device",
+          {{parameter::kDevice, gpu.str()},
+           {parameter::kBytes, std::to_string(bytes)},
+           {parameter::kCount, std::to_string(kSmallBytes / bytes)}},
+          kSmallBytes, [=](const TimingOptions& o) {
+            return time_small_copies_to(gpu, bytes, kSmallBytes / bytes, o);
+          });
   }
 
-  void add_step(const std::string& model) {
+  // `others`: number of the cases before the first step.
+  void add_step(const std::string& model, size_t others) {
     Workload work;
     work.model = model;
     work.devices = {flags_.devices[0]};
@@ -231,16 +223,14 @@ class TransferCases {
     const ModelSpec spec = make_model(model);
     const int64_t width = static_cast<int64_t>(size_of(spec.input));
     const int64_t in = (spec.sample.numel() * width + 8) * work.global_batch;
-    const auto add_part = [&](const char* part, int64_t bytes, auto measure) {
-      add({.name = "",
-           .parameters = {{parameter::kKind, "step"},
-                          {parameter::kPart, part},
-                          {parameter::kModel, model},
-                          {parameter::kDevice, work.devices[0].str()},
-                          {parameter::kBatch, std::to_string(work.global_batch)},
-                          {parameter::kBytes, bytes > 0 ? std::to_string(bytes) : ""}},
-           .bytes = static_cast<double>(bytes),
-           .measure = measure});
+    const auto add_part = [&](const char* part, int64_t bytes, Measure measure) -> TransferCase& {
+      return add("step",
+                 {{parameter::kPart, part},
+                  {parameter::kModel, model},
+                  {parameter::kDevice, work.devices[0].str()},
+                  {parameter::kBatch, std::to_string(work.global_batch)},
+                  {parameter::kBytes, bytes > 0 ? std::to_string(bytes) : ""}},
+                 bytes, std::move(measure));
     };
     // A small host copy is shorter than reading the clock. time_copy() makes many per sample.
     const auto copies = [](const HostCopy& c) {
@@ -255,8 +245,8 @@ class TransferCases {
                copies({.device = device, .memory = HostMemory::pinned, .bytes = in}));
     add_part("loss_out", 4, copies({.device = device, .to_device = false, .bytes = 4}));
     const size_t steps = flags_.models.size();
-    add_part("whole", 0, [=](const TimingOptions& o) { return time_step(work, o, steps); });
-    cases_.back().step = true;
+    add_part("whole", 0, [=](const TimingOptions& o) { return time_step(work, o, steps); }).weight =
+        static_cast<double>(others) / static_cast<double>(steps);
   }
 
   static Samples time_step(const Workload& work, const TimingOptions& options, size_t steps) {
@@ -290,21 +280,6 @@ class TransferCases {
 };
 
 }  // namespace
-
-double seconds_for(const TransferCase& c, const std::vector<TransferCase>& all, double budget) {
-  const auto steps = static_cast<double>(std::ranges::count(all, true, &TransferCase::step));
-  if (c.step) return kStepShare * budget / steps;
-  const double rest = steps > 0 ? (1 - kStepShare) * budget : budget;
-  return rest / (static_cast<double>(all.size()) - steps);
-}
-
-std::string why_left_out(double step_seconds, size_t steps) {
-  constexpr double kIterations = 4;  // two untimed steps and a timed one, with a margin
-  const double budget =
-      kIterations * step_seconds * static_cast<double>(steps) / (kStepShare * kTimedShare);
-  return fmt::format("a step takes {:.2g} s here, which --time-budget {:.0f} has time for",
-                     step_seconds, std::ceil(budget));
-}
 
 std::vector<TransferCase> transfer_cases(const TransferFlags& flags) {
   return TransferCases(flags).make();

@@ -6,7 +6,10 @@
 // * the transfers of one training step
 #pragma once
 
+#include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "benches/common/timing.h"
 #include "core/base/error.h"
@@ -19,16 +22,15 @@ struct TransferFlags {
   std::vector<Device> devices = {};  // of one type, at least one
   std::vector<std::string> models = {};
   int64_t batch = 0;
-  bool ceilings = false;  // only cases that limit communication
 };
 
 struct TransferCase {
   std::string name;
   std::map<std::string, std::string> parameters;  // including "kind"
   double bytes = 0;
-  std::function<Samples(const TimingOptions&)> measure;
+  std::function<Samples(const TimingOptions&)> measure = {};
   std::string skipped = "";
-  bool step = false;  // a whole training step, which takes longer than all other cases
+  double weight = 1;  // of its share of the time; whole training steps have half of the time
 };
 
 // Thrown by measure() if the case does not fit into its time; the message is the reason.
@@ -36,14 +38,6 @@ class LeftOut : public Error {
  public:
   using Error::Error;
 };
-
-constexpr double kTimedShare = 0.7;  // share of `howmany transfer --time-budget` for timed copies
-constexpr double kStepShare = 0.5;   // share of that for the whole steps of all models
-
-// Returns the seconds of one case within the budget of all cases.
-double seconds_for(const TransferCase& c, const std::vector<TransferCase>& all, double budget);
-// Describes the duration of one step, and the --time-budget that is enough for `steps` such steps.
-std::string why_left_out(double step_seconds, size_t steps);
 
 std::vector<TransferCase> transfer_cases(const TransferFlags& flags);
 

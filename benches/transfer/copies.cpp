@@ -139,23 +139,6 @@ void move_to(int node) {
             std::strerror(errno));
 }
 
-PairedSamples in_turn(int64_t bytes, int rounds, const std::function<void(Buffers&)>& bare) {
-  PairedSamples pairs;
-  on_threads(1, [&](Comm& comm) {
-    Buffers buffers(bytes);
-    pairs = time_in_turn(
-        comm, rounds, [&] { buffers.copy(); },
-        [&] {
-          const Clock::time_point start = Clock::now();
-          bare(buffers);
-          return seconds_since(start);
-        });
-    buffers.check("copy compared with a bare one");
-    return Samples{};
-  });
-  return pairs;
-}
-
 uint8_t pattern(int64_t at) { return static_cast<uint8_t>(at % 251); }
 
 }  // namespace
@@ -228,22 +211,6 @@ Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& opt
     samples = checked_copies(comm, buffers, options, "copy between NUMA nodes");
   });
   return samples;
-}
-
-PairedSamples time_against_memcpy(int64_t bytes, int rounds) {
-  return in_turn(bytes, rounds, [](Buffers& buffers) {
-    std::memcpy(buffers.target.mutable_raw(), buffers.source.raw(),
-                static_cast<size_t>(buffers.source.bytes()));
-  });
-}
-
-// As in STREAM: one assignment per element of eight bytes, with any compiler optimization.
-PairedSamples time_against_stream(int64_t bytes, int rounds) {
-  return in_turn(bytes, rounds, [bytes](Buffers& buffers) {
-    const auto* const a = static_cast<const double*>(buffers.source.raw());
-    auto* const c = static_cast<double*>(buffers.target.mutable_raw());
-    for (int64_t j = 0; j < bytes / 8; ++j) c[j] = a[j];
-  });
 }
 
 }  // namespace howmany::benches

@@ -28,8 +28,4 @@ Samples time_loopback(int64_t bytes, const TimingOptions& options);
 // A thread on node `on` copies from memory of node `from` to memory of its own node.
 Samples time_numa_copy(int from, int on, int64_t bytes, const TimingOptions& options);
 
-// Alternates time_copy() with a bare timed copy: memcpy of the C library, or a STREAM copy loop.
-PairedSamples time_against_memcpy(int64_t bytes, int rounds);
-PairedSamples time_against_stream(int64_t bytes, int rounds);
-
 }  // namespace howmany::benches

@@ -2,7 +2,7 @@
 #include "benches/transfer/device_copies.h"
 
 #include <algorithm>
-#include <memory>
+#include <functional>
 #include <optional>
 
 #include "benches/common/verify.h"
@@ -17,12 +17,11 @@ namespace howmany::benches {
 namespace {
 
 constexpr int64_t kTogetherBytes = 256 << 20;  // total bytes submitted at once
-constexpr int kLeastTogether = 4;
-constexpr int kMostTogether = 64;  // maximum number of copies: a GPU's queue is limited
+constexpr int kMinTogether = 4;
+constexpr int kMaxTogether = 64;  // maximum number of copies: a GPU's queue is limited
 
 int how_many(int64_t bytes) {
-  return static_cast<int>(
-      std::clamp<int64_t>(kTogetherBytes / bytes, kLeastTogether, kMostTogether));
+  return static_cast<int>(std::clamp<int64_t>(kTogetherBytes / bytes, kMinTogether, kMaxTogether));
 }
 
 bool is_gpu(Device device) { return device.type == DeviceType::cuda; }
@@ -150,7 +149,7 @@ class BetweenGpus {
   // The driver stages a copy that neither GPU can make directly. It then enqueues many operations
   // for each, and blocks the host if its queue is full.
   int times() const {
-    return gpu::can_reach(c_.from.index, c_.to.index) ? how_many(c_.bytes) : kLeastTogether;
+    return gpu::can_reach(c_.from.index, c_.to.index) ? how_many(c_.bytes) : kMinTogether;
   }
 
   const DeviceCopy c_;
@@ -172,10 +171,6 @@ Samples time_host_copy(const HostCopy& c, const TimingOptions& options) {
   Tensor host = memory_of(Device{}, c.bytes), there = memory_of(c.device, c.bytes);
   return c.to_device ? time_cpu_copy(c.device, host, there, options)
                      : time_cpu_copy(c.device, there, host, options);
-}
-
-std::function<double()> copies_of(const HostCopy& copy) {
-  return [ends = std::make_shared<GpuEnds>(copy)] { return ends->once(); };
 }
 
 Samples time_device_copy(const DeviceCopy& c, const TimingOptions& options) {

@@ -5,8 +5,6 @@
 // with devices configured.
 #pragma once
 
-#include <functional>
-
 #include "benches/common/timing.h"
 #include "core/gpu/copies.h"
 
@@ -23,9 +21,6 @@ struct HostCopy {
   int64_t bytes = 0;
 };
 Samples time_host_copy(const HostCopy& copy, const TimingOptions& options);
-// For a GPU: returns a function that makes the copies and returns the seconds of one.
-std::function<double()> copies_of(const HostCopy& copy);
-
 struct DeviceCopy {
   Device from = {}, to = {};  // of equal type
   bool through_host = false;  // GPUs: all to pinned memory, then all to the other GPU
@@ -38,9 +33,5 @@ Samples time_device_copy(const DeviceCopy& copy, const TimingOptions& options);
 // complete.
 Samples time_small_copies_to(Device gpu, int64_t bytes, int64_t count,
                              const TimingOptions& options);
-
-// Alternates time_host_copy() of pinned memory with `together` and a bare loop of cudaMemcpyAsync
-// with events. Available only in builds with CUDA.
-PairedSamples time_against_bare_copies(Device gpu, bool to_device, int64_t bytes, int rounds);
 
 }  // namespace howmany::benches

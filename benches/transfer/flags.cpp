@@ -14,7 +14,6 @@ namespace {
 
 constexpr const char* kTransferExamples = R"(Examples:
   transfer_bench                                      copies by size, with one thread and with all
-  transfer_bench --ceilings                           only what limits communication here
   transfer_bench --devices cuda:0                     also to and from that GPU
   transfer_bench --model resnet18 --batch-per-device 16          also what one training step moves
 Flags of Google Benchmark (--benchmark_...) work as usual.
@@ -29,7 +28,6 @@ void add_transfer_flags(CLI::App& app, TransferBenchFlags& flags) {
       ->check(whole_between(1, kMaxBatch));
   add_option(app, flag::kTimeBudget, flags.budget_seconds)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
-  add_switch(app, flag::kCeilings, flags.ceilings);
   add_switch(app, flag::kList, flags.list);
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the cost of moving data on this machine.
-#include <howmany_parts.h>
-
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "benches/common/context.h"
 #include "benches/common/device_choice.h"
+#include "benches/common/filter.h"
 #include "benches/common/machine.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
@@ -15,9 +14,8 @@
 #include "benches/common/verify.h"
 #include "benches/common/workload.h"
 #include "benches/transfer/cases.h"
-#include "benches/transfer/copies.h"
-#include "benches/transfer/device_copies.h"
 #include "benches/transfer/flags.h"
+#include "core/base/budget.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/gpu/gpu.h"
@@ -80,35 +78,10 @@ void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags
   }
 }
 
-// A copy of this project compared with a bare loop.
-struct Fidelity {
-  std::string name, against;  // the counter: of_<against>
-  std::function<PairedSamples(int64_t bytes, int rounds)> pairs;
-};
-
-std::vector<Fidelity> fidelities([[maybe_unused]] Device device) {
-  std::vector<Fidelity> all = {{"memcpy", "memcpy", time_against_memcpy},
-                               {"stream", "stream", time_against_stream}};
-#if HM_HAVE_CUDA
-  for (const bool to_device : {true, false})
-    if (device.type == DeviceType::cuda)
-      all.push_back({to_device ? "to_device" : "to_host", "bare", [=](int64_t bytes, int rounds) {
-                       return time_against_bare_copies(device, to_device, bytes, rounds);
-                     }});
-#endif
-  return all;
-}
-
-void run_fidelity(benchmark::State& state, const Fidelity& f, bool& wrong) {
-  try {
-    const PairedSamples pairs = f.pairs(int64_t{64} << 20, 41);
-    report(state, pairs.ours,
-           {{"of_" + f.against, quantile(pairs.ratios, 0.5)},
-            {f.against + "_s", quantile(pairs.bare.seconds, 0.5)}});
-  } catch (const std::exception& e) {
-    wrong = wrong || dynamic_cast<const WrongData*>(&e) != nullptr;
-    report_failure(state, e);
-  }
+double weight_from(const std::vector<TransferCase>& cases, size_t first) {
+  double sum = 0;
+  for (size_t i = first; i < cases.size(); ++i) sum += cases[i].weight;
+  return sum;
 }
 
 int run(int argc, char** argv) {
@@ -119,26 +92,24 @@ int run(int argc, char** argv) {
   configure_cpu_devices({});
   flags.devices = devices_of(flags);
   check_devices(flags.devices);
-  const std::vector<TransferCase> cases = transfer_cases(flags);
+  std::vector<TransferCase> cases = transfer_cases(flags);
+  std::erase_if(cases, [&](const TransferCase& c) { return !selected(c.name, google); });
   if (flags.list) {
     for (const TransferCase& c : cases) std::cout << c.name << "\n";
     return 0;
   }
   bool wrong = false;
-  const auto add = [&](const std::string& name, const auto& body) {
-    benchmark::RegisterBenchmark(name.c_str(), body)
+  const Budget budget(flags.budget_seconds);
+  for (size_t i = 0; i < cases.size(); ++i)
+    benchmark::RegisterBenchmark(cases[i].name.c_str(),
+                                 [&, i](benchmark::State& state) {
+                                   const double seconds =
+                                       budget.share(cases[i].weight, weight_from(cases, i));
+                                   run_case(state, cases[i], flags, seconds, wrong);
+                                 })
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMicrosecond);
-  };
-  for (const TransferCase& c : cases)
-    add(c.name, [&](benchmark::State& s) {
-      run_case(s, c, flags, seconds_for(c, cases, flags.budget_seconds), wrong);
-    });
-  if (!flags.ceilings)
-    for (const Fidelity& f : fidelities(flags.devices[0]))
-      add("transfer/fidelity/" + f.name,
-          [&wrong, f](benchmark::State& s) { run_fidelity(s, f, wrong); });
   add_context();
   google.insert(google.begin(), argv[0]);
   const int code = run_benchmarks(std::move(google));

@@ -10,5 +10,5 @@
 set -euo pipefail  # BUDGET: seconds to measure (60)
 
 srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" --cpu-bind=cores --kill-on-bad-exit=1 \
-  howmany backend --backend gloo --ops all_reduce,broadcast --max-bytes 4M --time-budget "${BUDGET:-60}" --no-torch --quiet \
+  howmany backend --backend gloo --ops all_reduce,broadcast --max-bytes 4M --time-budget "${BUDGET:-60}" --quiet \
   --out "howmany-out/$SLURM_JOB_ID"

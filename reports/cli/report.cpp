@@ -145,13 +145,13 @@ int report_many(const ReportArguments& arguments) {
 std::string suite_text(Summary& summary, bool color) {
   const std::vector<Measurement>& all = summary.measurements;
   if (summary.answer.contains("backend")) {
-    BackendAdvice advice = advise_backend(all, gpu_of(summary.context));
+    BackendAdvice advice = advise_backend(all);
     mark_disturbed(busy_elsewhere_in(summary.context), advice);
     summary.answer["backend"] = to_json(advice, all);
     return render_backend(advice, all, color);
   }
   if (!summary.answer.contains("transfer")) return "";
-  TransferAdvice advice = advise_transfer(all, gpu_of(summary.context));
+  TransferAdvice advice = advise_transfer(all);
   mark_disturbed(busy_elsewhere_in(summary.context), advice);
   summary.answer["transfer"] = to_json(advice, all);
   return render_transfer(advice, all, color);

@@ -8,24 +8,20 @@
 #include <limits>
 #include <set>
 
-#include "core/base/schema/context.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
-#include "reports/comm/choice.h"
-#include "reports/comm/reference.h"
-#include "reports/comm/torch.h"
+#include "reports/comm/recommend.h"
 #include "reports/results/cell.h"
 
 namespace howmany::reports {
 namespace {
 
 constexpr double kSlow = 1.25;  // a slow rank, relative to the others: beyond the usual variation
-constexpr double kAllHidden = 1.1;  // of the shorter: larger values are noise
-constexpr double kNoFit = 1;        // fits with a larger residual error are not reported
+constexpr double kNoFit = 1;    // fits with a larger residual error are not reported
 constexpr double kOutOfCaches = 16 << 20, kStream = 1 << 20;  // bytes; sizes of the ceilings
 
 bool is_of(const OperationResults& c, const Measurement& m) {
@@ -40,18 +36,6 @@ OperationResults& operation_of(std::vector<OperationResults>& operations, const 
                         .dtype = parameter_of(m, parameter::kDtype),
                         .devices = count_of(m, parameter::kDevices)});
   return operations.back();
-}
-
-// Compares an all_reduce concurrent with matrix products with running one after the other.
-std::string both_at_once(const Measurement& m) {
-  const double comm = value_of(m, metric::kCommAloneS), gemm = value_of(m, metric::kGemmAloneS);
-  const double hidden = value_of(m, metric::kHiddenFraction);  // share of the shorter
-  if (hidden > kAllHidden) return "times varied too much to judge the gain of running both at once";
-  if (hidden >= 0)
-    return fmt::format("running both at once hides {} of the shorter",
-                       format_percent(std::min(1.0, hidden)));
-  return fmt::format("both at once take {} longer than one after the other",
-                     format_percent(-hidden * std::min(comm, gemm) / (comm + gemm)));
 }
 
 Curve& curve_of(std::vector<NamedCurve>& curves, const std::string& backend) {
@@ -69,11 +53,6 @@ void add_point(Curve& curve, const CurvePoint& point) {
 bool of_sweep(const Measurement& m) {
   return m.suite == "backend" && m.parameters.contains(parameter::kBytes) &&
          !m.parameters.contains(parameter::kModel);
-}
-
-bool everywhere(const std::vector<NamedCurve>& curves, double bytes) {
-  return std::ranges::all_of(
-      curves, [&](const NamedCurve& named) { return at_size(named.curve, bytes) != nullptr; });
 }
 
 void add_sweep(std::vector<OperationResults>& operations,
@@ -94,22 +73,6 @@ void add_fits(OperationResults& operation) {
   }
 }
 
-Reach reach_of(const OperationResults& operation, const std::vector<Measurement>& measurements) {
-  Reach reach;
-  double asked = 0;
-  for (const Measurement& m : measurements) {
-    if (!of_sweep(m) || !is_of(operation, m)) continue;
-    const double bytes = number_of(m, parameter::kBytes);
-    asked = std::max(asked, bytes);
-    if (everywhere(operation.sweep, bytes))
-      reach.to = std::max(reach.to, bytes);
-    else
-      reach.whole = false;
-  }
-  reach.beyond = asked > reach.to;
-  return reach;
-}
-
 std::vector<OperationResults> operations_of(const std::vector<Measurement>& measurements) {
   std::vector<OperationResults> operations;
   for (const Measurement& m : measurements)
@@ -118,8 +81,7 @@ std::vector<OperationResults> operations_of(const std::vector<Measurement>& meas
   add_sweep(operations, measurements);
   for (OperationResults& operation : operations) {
     add_fits(operation);
-    operation.best = best_ranges(operation.sweep);
-    operation.reach = reach_of(operation, measurements);
+    operation.crossing = crossing_of(operation.sweep);
   }
   return operations;
 }
@@ -191,47 +153,6 @@ Ceilings ceilings_of(const std::vector<Measurement>& measurements) {
   return found;
 }
 
-// Compares bus bandwidth with the ceiling. The links between GPUs, which nccl uses, have no
-// measured ceiling.
-std::vector<PathVerdict> verdicts_of(const std::vector<Measurement>& measurements,
-                                     const Ceilings& ceilings) {
-  std::map<std::string, PathVerdict> largest;
-  for (const Measurement& m : measurements) {
-    const double rate = value_of(m, metric::kBusbwBytesPerS);
-    if (!is_timed(m) || op_of(m) != "all_reduce" || !std::isfinite(rate)) continue;
-    if (backend_of(m).ends_with("nccl")) continue;
-    const bool tcp = backend_of(m).ends_with("gloo");
-    PathVerdict verdict{backend_of(m),
-                        op_of(m),
-                        tcp ? "loopback TCP" : "memory copy, all threads",
-                        number_of(m, parameter::kBytes),
-                        rate,
-                        tcp ? ceilings.loopback_tcp : ceilings.copy_all_threads};
-    if (verdict.bytes < (tcp ? kStream : kOutOfCaches)) continue;  // caches are faster
-    if (std::isfinite(verdict.ceiling) && verdict.bytes > largest[verdict.backend].bytes)
-      largest[verdict.backend] = verdict;
-  }
-  std::vector<PathVerdict> all;
-  for (const auto& [backend, verdict] : largest)
-    if (verdict.ceiling > 0) all.push_back(verdict);
-  return all;
-}
-
-std::vector<ReferenceLine> references_of(const std::vector<Measurement>& measurements,
-                                         const std::string& gpu) {
-  std::vector<ReferenceLine> lines;
-  for (const Measurement& m : measurements) {
-    if (gpu.empty() || !is_timed(m) || backend_of(m) != "nccl") continue;
-    const double bytes = number_of(m, parameter::kBytes),
-                 rate = value_of(m, metric::kBusbwBytesPerS);
-    const int gpus = count_of(m, parameter::kDevices);
-    if (const auto verdict = judge(gpu, gpus, op_of(m), bytes, rate))
-      lines.push_back({op_of(m), verdict->words, verdict->reference->system, verdict->source, bytes,
-                       rate, verdict->bytes_per_s});
-  }
-  return lines;
-}
-
 // Keeps only the largest number of ranks. Tables show the others.
 std::vector<Measurement> of_most_ranks(std::vector<Measurement> all) {
   double most = 0;
@@ -243,123 +164,56 @@ std::vector<Measurement> of_most_ranks(std::vector<Measurement> all) {
   return all;
 }
 
-class BackendWriter {
- public:
-  explicit BackendWriter(BackendAdvice& advice) : advice_(advice) {}
-
-  void write(const std::vector<Measurement>& measurements, const std::vector<Measurement>& main) {
-    for (const TorchGap& gap : advice_.torch)
-      if (differs(gap)) advice_.notes.push_back(words_of(gap));
-    for (const PathVerdict& v : advice_.verdicts)
-      advice_.notes.push_back(
-          fmt::format("{} moves {} in an {} of {}: {} of this machine's {} ({}).", v.backend,
-                      format_rate(v.bytes_per_s), v.op, format_bytes(v.bytes),
-                      format_ratio(v.ratio()), v.path, format_rate(v.ceiling)));
-    for (const ReferenceLine& r : advice_.references)
-      advice_.notes.push_back(fmt::format("{} of {} over nccl: {} is {} for {} ({}; {}).", r.op,
-                                          format_bytes(r.bytes), format_rate(r.bytes_per_s),
-                                          r.verdict, r.system, format_rate(r.reference), r.source));
-    add_slow_ranks(main);
-    add_overlap(main);
-    add_problems(measurements);
+// Returns a sentence on the slowest rank if every backend and round names the same one.
+std::optional<std::string> slow_rank(const std::vector<Measurement>& measurements) {
+  std::set<double> ranks;
+  double of_others = std::numeric_limits<double>::infinity();
+  for (const Measurement& m : measurements) {
+    const auto slowest = m.metrics.find(metric::kSlowestRank);
+    if (op_of(m) != "pace" || has_failed(m) || slowest == m.metrics.end()) continue;
+    const Metric& rank = slowest->second;
+    if (!std::isfinite(rank.value)) return {};
+    ranks.insert({rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)});
+    of_others = std::min(of_others, value_of(m, metric::kOfOthers));
   }
+  if (ranks.size() != 1 || !(of_others > kSlow) || !std::isfinite(of_others)) return {};
+  return fmt::format(
+      "Rank {:.6g} is slow: the same work takes it {}x as long as the others, which wait for it in "
+      "every collective.",
+      *ranks.begin(), format_ratio(of_others));
+}
 
- private:
-  struct SlowRank {
-    double rank, of_others;
-  };
-  // Returns the slowest rank if every measurement and round names the same one.
-  static std::optional<SlowRank> slow_rank(const std::vector<const Measurement*>& paces) {
-    std::set<double> ranks;
-    double least = std::numeric_limits<double>::infinity();
-    for (const Measurement* m : paces) {
-      const auto slowest = m->metrics.find(metric::kSlowestRank);
-      if (has_failed(*m) || slowest == m->metrics.end()) continue;
-      const Metric& rank = slowest->second;
-      if (!std::isfinite(rank.value)) return {};
-      ranks.insert({rank.value, rank.low.value_or(rank.value), rank.high.value_or(rank.value)});
-      least = std::min(least, value_of(*m, metric::kOfOthers));
+void add_problems(const std::vector<Measurement>& measurements, std::vector<std::string>& notes) {
+  std::set<std::string> seen;
+  for (const Measurement& m : measurements)
+    for (const std::string& flag : m.flags) {
+      if (!seen.insert(flag).second) continue;
+      if (flag.starts_with("failed: "))
+        notes.push_back(fmt::format("Failed: {} of {}: {}.", m.name,
+                                    format_bytes(number_of(m, parameter::kBytes)),
+                                    without_full_stop(flag.substr(8))));
+      if (flag == mark::kRehearsal)
+        notes.push_back("Ranks shared a GPU: a rehearsal, which says nothing about several.");
+      if (flag == mark::kOversubscribed)
+        notes.push_back(
+            "Ranks shared cores or a GPU (oversubscribed): with their own they would do better.");
+      if (flag == mark::kShortOfCores)
+        notes.push_back(
+            "Fewer cores than GPUs fed them (short of cores): with one each they may do better.");
     }
-    if (ranks.size() != 1 || !(least > kSlow) || !std::isfinite(least)) return {};
-    return SlowRank{*ranks.begin(), least};
-  }
-
-  void add_slow_ranks(const std::vector<Measurement>& measurements) {
-    std::vector<const Measurement*> paces;
-    std::map<std::string, std::vector<const Measurement*>> links;  // by backend
-    for (const Measurement& m : measurements) {
-      if (op_of(m) == "pace") paces.push_back(&m);
-      if (op_of(m) == "links") links[backend_of(m)].push_back(&m);
-    }
-    if (const auto slow = slow_rank(paces))
-      advice_.notes.push_back(
-          fmt::format("Rank {:.6g} is slow: the same work takes it {}x as long as the others, "
-                      "which wait for it in every collective.",
-                      slow->rank, format_ratio(slow->of_others)));
-    for (const auto& [backend, all] : links)
-      if (const auto slow = slow_rank(all))
-        advice_.notes.push_back(fmt::format(
-            "Rank {:.6g} has slow links over {}: a message takes {}x as long to it as between the "
-            "others, which wait for it in every collective.",
-            slow->rank, backend, format_ratio(slow->of_others)));
-  }
-
-  void add_overlap(const std::vector<Measurement>& measurements) {
-    for (const Measurement& m : measurements) {
-      if (m.suite != "backend" || op_of(m) != "overlap" || has_failed(m)) continue;
-      const double comm = value_of(m, metric::kCommBesideS) / value_of(m, metric::kCommAloneS);
-      const double gemm = value_of(m, metric::kGemmBesideS) / value_of(m, metric::kGemmAloneS);
-      if (!std::isfinite(comm) || !std::isfinite(gemm)) continue;
-      advice_.notes.push_back(fmt::format(
-          "{}: an all_reduce of {} during matrix products takes {}x as long as alone, and the "
-          "products {}x; {}.",
-          backend_of(m), format_bytes(number_of(m, parameter::kBytes)), format_ratio(comm),
-          format_ratio(gemm), both_at_once(m)));
-    }
-  }
-
-  void add_problems(const std::vector<Measurement>& measurements) {
-    std::set<std::string> told;
-    for (const Measurement& m : measurements)
-      for (const std::string& flag : m.flags) {
-        if (flag.starts_with("failed: ") && told.insert(flag).second)
-          advice_.notes.push_back(fmt::format("Failed: {} of {}: {}.", m.name,
-                                              format_bytes(number_of(m, parameter::kBytes)),
-                                              without_full_stop(flag.substr(8))));
-        if (flag == mark::kRehearsal && told.insert(flag).second)
-          advice_.notes.push_back(
-              "Ranks shared a GPU: a rehearsal, which says nothing about several.");
-        if (flag == mark::kOversubscribed && told.insert(flag).second)
-          advice_.notes.push_back(
-              "Ranks shared cores or a GPU (oversubscribed): with their own they would do better.");
-        if (flag == mark::kShortOfCores && told.insert(flag).second)
-          advice_.notes.push_back(
-              "Fewer cores than GPUs fed them (short of cores): with one each they may do better.");
-      }
-  }
-
-  BackendAdvice& advice_;
-};
+}
 
 }  // namespace
 
-std::string gpu_of(const nlohmann::json& context) {
-  if (context.contains("many_hosts")) return "";  // references are for one host
-  const auto gpu = context.find(context::kGpu);
-  return gpu != context.end() && gpu->is_string() ? gpu->get<std::string>() : "";
-}
-
-BackendAdvice advise_backend(const std::vector<Measurement>& measurements, const std::string& gpu) {
+BackendAdvice advise_backend(const std::vector<Measurement>& measurements) {
   BackendAdvice advice;
   advice.operations = operations_of(measurements);
   const std::vector<Measurement> main = of_most_ranks(measurements);
   advice.models = models_of(main);
   advice.ceilings = ceilings_of(measurements);
-  advice.verdicts = verdicts_of(main, advice.ceilings);
-  advice.references = references_of(main, gpu);
-  advice.torch = torch_gaps(advice.operations);
-  choose_backend(advice);
-  BackendWriter(advice).write(measurements, main);
+  recommend_backend(advice);
+  if (const auto slow = slow_rank(main)) advice.notes.push_back(*slow);
+  add_problems(measurements, advice.notes);
   return advice;
 }
 

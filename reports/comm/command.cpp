@@ -76,7 +76,6 @@ nlohmann::json request_of(const BackendArguments& a, const std::string& devices,
           {"ops", a.ops},
           {"dtype", a.dtypes},
           {"device-count", a.counts},
-          {"in-place", a.in_place},
           {"min-bytes", a.min_bytes},
           {"max-bytes", a.max_bytes},
           {"model", a.models},
@@ -89,11 +88,9 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
   Summary summary;
   for (const SuiteRun& run : measuring.runs)
     if (summary.context.empty()) summary.context = run.file.context;
-  if (const int ranks = request.value("ranks", 1); request.value("ranks_per_host", ranks) != ranks)
-    summary.context["many_hosts"] = true;
   if (!request.contains("launcher")) add_busy_elsewhere(measuring.runs, summary.context);
   summary.measurements = measuring.table();
-  BackendAdvice advice = advise_backend(summary.measurements, gpu_of(summary.context));
+  BackendAdvice advice = advise_backend(summary.measurements);
   mark_disturbed(busy_elsewhere_in(summary.context), advice);
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
   summary.answer["backend"] = to_json(advice, summary.measurements);
@@ -250,11 +247,9 @@ void add_backend_command(CLI::App& app, const std::vector<std::string>& command,
   auto* const torch =
       add_option(*sub, flag::kTorch, a->torch.python, "the active one, if it has torch")
           ->expected(0, 1);
-  add_switch(*sub, flag::kNoTorch, a->torch.refused)->excludes(torch);
   add_devices(*sub, a->devices, "the GPUs, else up to four slices of the cores");
   add_list(*sub, flag::kDeviceCount, a->counts, "all");
   add_list(*sub, flag::kOps, a->ops, "all");
-  add_switch(*sub, flag::kInPlace, a->in_place);
   add_bytes(*sub, flag::kMinBytes, a->min_bytes, "4");
   add_bytes(*sub, flag::kMaxBytes, a->max_bytes, "64M, or less if memory or time is short");
   add_option(*sub, flag::kSizeFactor, a->size_factor, "4");

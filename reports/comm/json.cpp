@@ -3,7 +3,6 @@
 
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
-#include "reports/comm/torch.h"
 #include "reports/results/cell.h"
 
 namespace howmany::reports {
@@ -21,10 +20,18 @@ nlohmann::ordered_json fit_json(const OperationResults& operation, const std::st
           {"sizes", fit.sizes}};
 }
 
-nlohmann::ordered_json gap_json(const TorchGap& gap) {
-  return {{"backend", gap.torch},       {"against", gap.backend}, {"op", "all_reduce"},
-          {"ratio", gap.ratio},         {"sizes", gap.sizes},     {"largest_ratio", gap.largest},
-          {"largest_bytes", gap.bytes}, {"differs", differs(gap)}};
+nlohmann::ordered_json crossing_json(const OperationResults& operation, const Crossing& c) {
+  return {{"op", operation.op},
+          {"dtype", operation.dtype},
+          {"devices", operation.devices},
+          {"from_bytes", c.from},
+          {"to_bytes", c.to},
+          {"below", c.below},
+          {"above", c.above},
+          {"bytes", finite_or_null(c.crosses() ? c.bytes : kNaN)},
+          {"low", finite_or_null(c.interval ? c.interval->low : kNaN)},
+          {"high", finite_or_null(c.interval ? c.interval->high : kNaN)},
+          {"certain", c.certain}};
 }
 
 nlohmann::ordered_json model_json(const ModelTime& m) {
@@ -38,8 +45,8 @@ nlohmann::ordered_json model_json(const ModelTime& m) {
 nlohmann::ordered_json to_json(const BackendAdvice& advice,
                                const std::vector<Measurement>& measurements) {
   using Json = nlohmann::ordered_json;
-  Json table = Json::array(), fits = Json::array(), best = Json::array(), models = Json::array(),
-       verdicts = Json::array(), references = Json::array(), torch = Json::array();
+  Json table = Json::array(), fits = Json::array(), crossings = Json::array(),
+       models = Json::array();
   for (const Measurement& m : measurements)
     if (is_timed(m))
       table.push_back(
@@ -54,29 +61,9 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
            {metric::kBusbwBytesPerS, finite_or_null(value_of(m, metric::kBusbwBytesPerS))}});
   for (const OperationResults& c : advice.operations) {
     for (const auto& [backend, fit] : c.fits) fits.push_back(fit_json(c, backend, fit));
-    Json ranges = Json::array();
-    for (const BestRange& r : c.best)
-      ranges.push_back({{"backend", r.backend}, {"from_bytes", r.from}, {"certain", r.certain}});
-    best.push_back({{"op", c.op}, {"dtype", c.dtype}, {"devices", c.devices}, {"ranges", ranges}});
+    if (c.crossing) crossings.push_back(crossing_json(c, *c.crossing));
   }
   for (const ModelTime& m : advice.models) models.push_back(model_json(m));
-  for (const PathVerdict& v : advice.verdicts)
-    verdicts.push_back({{"backend", v.backend},
-                        {"op", v.op},
-                        {"bytes", v.bytes},
-                        {metric::kBusbwBytesPerS, v.bytes_per_s},
-                        {"ceiling", v.path},
-                        {"ceiling_bytes_per_s", v.ceiling},
-                        {"ratio", v.ratio()}});
-  for (const ReferenceLine& r : advice.references)
-    references.push_back({{"op", r.op},
-                          {"bytes", r.bytes},
-                          {metric::kBusbwBytesPerS, r.bytes_per_s},
-                          {"reference_bytes_per_s", r.reference},
-                          {"verdict", r.verdict},
-                          {"system", r.system},
-                          {"source", r.source}});
-  for (const TorchGap& gap : advice.torch) torch.push_back(gap_json(gap));
   return {{"recommended", advice.recommended ? Json(*advice.recommended) : Json(nullptr)},
           {"reason", advice.reason},
           {"because", advice.because},
@@ -87,10 +74,7 @@ nlohmann::ordered_json to_json(const BackendAdvice& advice,
            {{"copy_one_thread_bytes_per_s", finite_or_null(advice.ceilings.copy_one_thread)},
             {"copy_all_threads_bytes_per_s", finite_or_null(advice.ceilings.copy_all_threads)},
             {"loopback_tcp_bytes_per_s", finite_or_null(advice.ceilings.loopback_tcp)}}},
-          {"verdicts", verdicts},
-          {"references", references},
-          {"torch", torch},
-          {"best", best},
+          {"crossings", crossings},
           {"models", models},
           {"fits", fits},
           {"table", table}};

@@ -6,25 +6,35 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/statistics.h"
 #include "core/base/text/bytes.h"
 #include "reports/results/disturbance.h"
+#include "reports/results/rounds.h"
 
 namespace howmany::reports {
 namespace {
 
 constexpr double kBeyondBudget = 120;
-constexpr const char* kCeilingProgram = "transfer_bench";
+constexpr const char *kCeilingProgram = "transfer_bench", *kCeilingBytes = "67108864";
+constexpr double kStartSeconds = 1.4;   // start and exit of a bench and its ranks
+constexpr double kRoundSeconds = 4;     // minimum useful seconds of a backend in a round
+constexpr double kMinSeconds = 1;       // of a run
+constexpr double kRepeatedShare = 0.8;  // of the time of a round, with which it can be repeated
+constexpr int kMinRounds = 3, kMaxRounds = 5;
 
 }  // namespace
 
+int plan_rounds(double budget, int backends, std::optional<int> asked) {
+  const int room = static_cast<int>(budget / backends / (kStartSeconds + kRoundSeconds));
+  return asked.value_or(room < kMinRounds ? 1 : std::min(room, kMaxRounds));
+}
+
 std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
                                                  const std::string& devices,
-                                                 const std::string& backend, double seconds,
-                                                 int rounds) {
+                                                 const std::string& backend, double seconds) {
   std::vector<std::string> argv;
   const auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
@@ -40,10 +50,7 @@ std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
   add(flag::kCoresPerDevice, a.cores_per_device ? std::to_string(*a.cores_per_device) : "");
   for (const std::string& model : a.models) add(flag::kModel, model);
   add(flag::kTimeBudget, fmt::format("{:.3f}", seconds));
-  // Intervals come from rounds, so calls of the longest cases are better spread over rounds.
-  if (rounds > 1) add(flag::kMinCalls, "3");
   if (a.oversubscribe) argv.emplace_back(flag::kOversubscribe);
-  if (a.in_place) argv.emplace_back(flag::kInPlace);
   return argv;
 }
 
@@ -53,20 +60,22 @@ BackendMeasuring::BackendMeasuring(const BackendArguments& a, std::string folder
       folder_(std::move(folder)),
       python_(std::move(python)),
       cores_(std::move(cores)),
-      time_(a.time_budget - kBackendReserve) {}
+      budget_(a.time_budget) {}
 
 void BackendMeasuring::ceilings() {
   const SuiteCommand command{
       .program = kCeilingProgram,
       .folder = folder_,
-      .arguments = {flag::kCeilings, flag::kTimeBudget, fmt::format("{}", kCeilingSeconds)},
+      .arguments = {flag::kMinBytes, kCeilingBytes, flag::kMaxBytes, kCeilingBytes,
+                    flag::kTimeBudget, fmt::format("{}", kCeilingSeconds),
+                    "--benchmark_filter=^transfer/(copy|loopback_tcp)/"},
       .timeout_seconds = kCeilingSeconds + kBeyondBudget};
   const auto measure = [&] {
-    tell("this machine's own ceilings", kCeilingSeconds);
+    announce("this machine's own ceilings", kCeilingSeconds);
     return run(command, 0);
   };
   keep(measure_undisturbed(measure, [&](const SuiteRun&) {
-    return !interrupted() && 10 * kCeilingSeconds < seconds_left();
+    return !interrupted() && budget_.fits(10 * kCeilingSeconds);
   }));
 }
 
@@ -75,19 +84,19 @@ void BackendMeasuring::rounds(const std::vector<std::string>& backends, const st
   backends_ = backends;
   devices_ = devices;
   rounds_ = rounds;
-  const auto expect_round = [&] { left_.insert(left_.end(), backends.begin(), backends.end()); };
-  for (int round = 0; round < rounds; ++round) expect_round();
+  const int runs_per_round = static_cast<int>(backends.size());
+  left_ = rounds * runs_per_round;
   for (int round = 0; round < rounds; ++round) {
     for (const std::string& name : backends)
       if (!interrupted()) keep(backend(name, round));
     // The remaining runs share their time with the repeated round.
-    if (is_disturbed(max_busy_elsewhere(of_round(round)))) expect_round();
+    if (is_disturbed(max_busy_elsewhere(of_round(round)))) left_ += runs_per_round;
   }
   repeat_disturbed();
 }
 
 void BackendMeasuring::together(const std::vector<std::string>& arguments, double seconds) {
-  tell("all backends", seconds);
+  announce("all backends", seconds);
   keep(run({.program = "backend_bench",
             .folder = folder_,
             .arguments = arguments,
@@ -105,21 +114,19 @@ std::vector<Measurement> BackendMeasuring::table() const {
 }
 
 SuiteRun BackendMeasuring::backend(const std::string& name, int round) {
-  const double seconds = time_.seconds_next(seconds_since_start(), left_);
-  left_.erase(left_.begin());
-  tell(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name, seconds);
-  const double start = seconds_since_start();
+  const double left = std::max(left_--, 1);
+  const double untimed = untimed_.empty() ? kStartSeconds : mean(untimed_);
+  const double share = budget_.share(1, left, kBackendReserve + untimed * left);
+  const double seconds = std::max(kMinSeconds, share), start = budget_.elapsed();
+  announce(rounds_ > 1 ? fmt::format("{} (round {} of {})", name, round + 1, rounds_) : name,
+           seconds);
   SuiteCommand command{.program = "backend_bench",
                        .folder = folder_,
-                       .arguments = backend_bench_arguments(a_, devices_, name, seconds, rounds_),
+                       .arguments = backend_bench_arguments(a_, devices_, name, seconds),
                        .timeout_seconds = 3 * seconds + kBeyondBudget};
   if (is_torch_backend(name)) use_torch(command);
   SuiteRun measured = run(std::move(command), round);
-  const TimeNeeded needed = time_needed(measured);
-  time_.took(name, {.seconds = seconds_since_start() - start,
-                    .measuring = seconds,
-                    .needs = needed.seconds,
-                    .whole = needed.had});
+  untimed_.push_back(std::max(0.0, budget_.elapsed() - start - seconds));
   return measured;
 }
 
@@ -163,20 +170,19 @@ void BackendMeasuring::repeat_disturbed() {
   }
 }
 
-// Repeats the round, and keeps the repetition if it is less disturbed and had time for every case.
-// Returns false if there is no time.
+// Repeats the round, and keeps the repetition if it is less disturbed. Returns false if there is no
+// time.
 bool BackendMeasuring::repeat(int round) {
   const std::vector<SuiteRun> before = of_round(round);
   const double busy = max_busy_elsewhere(before);
   double took = 0;
   for (const SuiteRun& run : before) took += run.ended.seconds;
-  if (seconds_left() < took / 2) return false;
+  if (!budget_.fits(kRepeatedShare * took)) return false;
   std::vector<SuiteRun> again;
   for (const std::string& name : backends_)
     if (!interrupted()) again.push_back(backend(name, round));
-  const bool is_better = std::ranges::all_of(again, [&](const SuiteRun& run) {
-    return run.busy_elsewhere < busy && time_needed(run).had;
-  });
+  const bool is_better = std::ranges::all_of(
+      again, [&](const SuiteRun& run) { return run.busy_elsewhere < busy && run.problem.empty(); });
   if (!is_better) return true;
   std::erase_if(runs, [&](const SuiteRun& run) {
     return run.round == round && run.program != kCeilingProgram;
@@ -185,11 +191,7 @@ bool BackendMeasuring::repeat(int round) {
   return true;
 }
 
-double BackendMeasuring::seconds_since_start() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-}
-
-void BackendMeasuring::tell(const std::string& what, double seconds) const {
+void BackendMeasuring::announce(const std::string& what, double seconds) const {
   if (a_.output.quiet || interrupted()) return;
   fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
 }

@@ -3,14 +3,14 @@
 // results folder. Repeats rounds that other programs disturbed, within the time budget. One thread.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "reports/comm/command.h"
+#include "core/base/budget.h"
+#include "core/base/cli/output_options.h"
+#include "reports/comm/run.h"
 #include "reports/comm/select.h"
-#include "reports/results/rounds.h"
 
 namespace howmany::reports {
 
@@ -20,7 +20,7 @@ struct BackendArguments {
   std::optional<int> size_factor, cores_per_device, rounds;
   double time_budget = 60;
   bool has_default_budget = false;
-  bool oversubscribe = false, in_place = false;
+  bool oversubscribe = false;
   std::vector<std::string> command;  // after "--": the user's own
   TorchRequest torch;
   OutputArguments output;
@@ -32,8 +32,11 @@ constexpr double kBackendReserve = 4;  // seconds reserved for the machine's rep
 // Returns the arguments without the program's name.
 std::vector<std::string> backend_bench_arguments(const BackendArguments& a,
                                                  const std::string& devices,
-                                                 const std::string& backend, double seconds,
-                                                 int rounds = 1);
+                                                 const std::string& backend, double seconds);
+
+// Returns the requested number of rounds, else as many as fit into `budget` seconds. With time for
+// fewer than three rounds, returns 1, because two give no spread.
+int plan_rounds(double budget, int backends, std::optional<int> asked = {});
 
 class BackendMeasuring {
  public:
@@ -58,18 +61,16 @@ class BackendMeasuring {
   std::vector<SuiteRun> of_round(int round) const;
   void repeat_disturbed();
   bool repeat(int round);
-  double seconds_since_start() const;
-  double seconds_left() const { return a_.time_budget - seconds_since_start(); }
-  void tell(const std::string& what, double seconds) const;
+  void announce(const std::string& what, double seconds) const;
 
   const BackendArguments& a_;
   const std::string folder_, python_;
   const std::vector<int> cores_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::vector<std::string> backends_, left_;  // left_: backends of the remaining runs
+  const Budget budget_;
+  std::vector<std::string> backends_;
   std::string devices_;
-  RoundTime time_;
-  int rounds_ = 1;
+  int rounds_ = 1, left_ = 0;    // left_: remaining runs
+  std::vector<double> untimed_;  // seconds of each run beyond those that it was given
 };
 
 }  // namespace howmany::reports

@@ -4,13 +4,11 @@
 #include "reports/comm/render.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -21,15 +19,10 @@
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 #include "reports/comm/advise.h"
-#include "reports/comm/command.h"
 #include "reports/results/cell.h"
-#include "reports/results/disturbance.h"
 
 namespace howmany::reports {
 namespace {
-
-// With fewer calls, a quantile is close to the maximum.
-constexpr double kCallsForP95 = 20, kCallsForP99 = 100;
 
 // The measurements of the suite "backend" by operation, backend and size.
 class CellIndex {
@@ -119,39 +112,50 @@ std::string fit_text(const OperationResults& operation) {
   return text;
 }
 
-// Returns the number of calls behind a quantile. With several rounds, those of one round, because
-// each round has its own quantile.
-double calls_of(const Measurement& m) {
-  const double calls = value_of(m, "calls");
-  const auto median = m.metrics.find(metric::kMedianS);
-  if (std::isfinite(calls) || median == m.metrics.end() || median->second.basis == "rounds")
-    return calls;
-  return static_cast<double>(median->second.n);
+std::string crossing_text(const OperationResults& operation) {
+  if (!operation.crossing || operation.sweep.size() < 2) return "";
+  return printable("  Fastest: " + in_words(*operation.crossing)) + "\n";
 }
 
-// Returns the median ratio of the quantile to the median, over sizes with enough calls.
-std::string tail_of(const CellIndex& index, const OperationResults& operation,
-                    const NamedCurve& named, const std::string& quantile, double least_calls) {
-  std::vector<double> ratios;
-  for (const CurvePoint& point : named.curve) {
-    const Measurement* m = index.find(operation, named.backend, point.bytes);
-    if (m == nullptr || !(calls_of(*m) >= least_calls)) continue;
-    const double ratio = value_of(*m, quantile + "_s") / point.seconds;
-    if (std::isfinite(ratio)) ratios.push_back(ratio);
-  }
-  return ratios.empty() ? "" : fmt::format("{} {}x", quantile, format_ratio(median(ratios)));
+// The time of the gradients of one step, by backend.
+std::string model_text(const ModelTime& model, bool color) {
+  Table table({{"backend", Table::Align::kLeft}, {"time"}, {"95 % interval"}});
+  for (const auto& [backend, time] : model.times)
+    table.add({backend, format_seconds(time.seconds),
+               time.interval ? format_seconds(time.interval->low) + " to " +
+                                   format_seconds(time.interval->high)
+                             : "-"});
+  double bytes = 0;
+  for (const double bucket : model.bytes) bytes += bucket;
+  return "\n" +
+         printable(fmt::format("Gradients of a step of {}: {} in {} bucket{}", model.model,
+                               format_bytes(bytes), model.bytes.size(),
+                               model.bytes.size() == 1 ? "" : "s")) +
+         "\n" + table.text(color);
 }
 
-std::string tails_text(const CellIndex& index, const OperationResults& operation) {
-  std::vector<std::string> told;
-  for (const NamedCurve& named : operation.curves) {
-    const std::string p95 = tail_of(index, operation, named, "p95", kCallsForP95);
-    const std::string p99 = tail_of(index, operation, named, "p99", kCallsForP99);
-    if (p95.empty()) continue;
-    told.push_back(fmt::format("{} {}{}{}", named.backend, p95, p99.empty() ? "" : ", ", p99));
+std::string overlap_text(const std::vector<Measurement>& measurements, bool color) {
+  Table table({{"backend", Table::Align::kLeft},
+               {"size"},
+               {"all_reduce"},
+               {"with products"},
+               {"products"},
+               {"with all_reduce"},
+               {"hidden"}});
+  bool any = false;
+  for (const Measurement& m : measurements) {
+    if (m.suite != "backend" || op_of(m) != "overlap" || has_failed(m)) continue;
+    any = true;
+    table.add({backend_of(m), format_bytes(number_of(m, parameter::kBytes)),
+               format_seconds(value_of(m, metric::kCommAloneS)),
+               format_seconds(value_of(m, metric::kCommBesideS)),
+               format_seconds(value_of(m, metric::kGemmAloneS)),
+               format_seconds(value_of(m, metric::kGemmBesideS)),
+               format_percent(value_of(m, metric::kHiddenFraction))});
   }
-  if (told.empty()) return "";
-  return printable(fmt::format("  Of a call over its median: {}", fmt::join(told, "; "))) + "\n";
+  if (!any) return "";
+  return "\nAn all_reduce concurrently with matrix products; hidden: of the shorter of the two\n" +
+         table.text(color);
 }
 
 std::string ceilings_text(const Ceilings& c) {
@@ -161,26 +165,15 @@ std::string ceilings_text(const Ceilings& c) {
       format_rate(c.copy_one_thread), format_rate(c.copy_all_threads), format_rate(c.loopback_tcp));
 }
 
-// Each reason includes its own time, so the reason with the most cells is shown.
 std::string skipped_text(const std::vector<Measurement>& measurements) {
-  constexpr size_t kMostTold = 3;
-  std::map<std::string, int> cells;
+  std::string first;
   int count = 0;
   for (const Measurement& m : measurements)
-    if (const std::string why = printable(why_skipped(m)); m.suite == "backend" && !why.empty())
-      ++cells[why], ++count;
+    if (const std::string why = why_skipped(m); m.suite == "backend" && !why.empty())
+      if (count++ == 0) first = printable(why);
   if (count == 0) return "";
-  std::vector<std::pair<int, std::string>> reasons;
-  for (const auto& [why, times] : cells) reasons.emplace_back(times, why);
-  std::ranges::stable_sort(reasons, std::greater<>(), &std::pair<int, std::string>::first);
-  const std::string all = fmt::format("Skipped: {} cell{}", count, count == 1 ? "" : "s");
-  if (reasons.size() == 1) return fmt::format("{}, as {}.\n", all, reasons[0].second);
-  if (reasons.size() > kMostTold)
-    return fmt::format("{}, for reasons such as: {} ({}).\n", all, reasons[0].second,
-                       reasons[0].first);
-  std::vector<std::string> told;
-  for (const auto& [times, why] : reasons) told.push_back(fmt::format("{} as {}", times, why));
-  return fmt::format("{}: {}.\n", all, fmt::join(told, "; "));
+  return fmt::format("Skipped: {} cell{} ({}{}).\n", count, count == 1 ? "" : "s", first,
+                     count == 1 ? "" : ", ...");
 }
 
 }  // namespace
@@ -194,10 +187,12 @@ std::string render_backend(const BackendAdvice& advice,
   for (const OperationResults& operation : advice.operations) {
     text += "\n" + printable(fmt::format("{}, {}, {} rank{}", operation.op, operation.dtype,
                                          operation.devices, operation.devices == 1 ? "" : "s"));
-    text += "\n" + table_of(index, operation, color) + fit_text(operation) +
-            tails_text(index, operation);
+    text +=
+        "\n" + table_of(index, operation, color) + crossing_text(operation) + fit_text(operation);
   }
-  text += "\n" + ceilings_text(advice.ceilings) + skipped_text(measurements);
+  for (const ModelTime& model : advice.models) text += model_text(model, color);
+  text += overlap_text(measurements, color) + "\n" + ceilings_text(advice.ceilings) +
+          skipped_text(measurements);
   text += wrapped(
               "Times: median of the slowest rank, a barrier before each call; \"in a row\": calls "
               "back to back. busbw: as nccl-tests counts it. Sizes: the bytes of the whole "

@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNeeds = metric::kNeedsS;
-
 void read_files(const BenchScratch& scratch, SuiteRun& run) {
   try {
     if (fs::exists(scratch.bench) && fs::file_size(scratch.bench) > 0)
@@ -114,8 +112,7 @@ Measurement measurement_of(const SuiteRun& run, const BenchRow& row) {
   if (!row.error.empty()) m.flags = {"failed: " + row.error};
   if (!row.error.empty() || row.counters.contains(metric::kSkipped)) return m;
   for (const auto& [name, value] : row.counters)
-    if (name != metric::kSamples && name != kNeeds)
-      m.metrics[name] = {value, backend_unit(name), {}, {}, 0, ""};
+    if (name != metric::kSamples) m.metrics[name] = {value, backend_unit(name), {}, {}, 0, ""};
   if (const auto calls = row.counters.find(metric::kSamples); calls != row.counters.end())
     m.metrics["calls"] = {calls->second, "", {}, {}, 0, ""};
   add_interval(m, samples_of(run, row.name, "isolated"), metric::kMedianS, "");
@@ -158,17 +155,6 @@ std::vector<Measurement> measurements_of(const SuiteRun& run) {
   std::vector<Measurement> all;
   for (const BenchRow& row : run.file.rows) all.push_back(measurement_of(run, row));
   return all;
-}
-
-TimeNeeded time_needed(const SuiteRun& run) {
-  TimeNeeded needed{.had = run.problem.empty()};
-  for (const BenchRow& row : run.file.rows) {
-    const auto needs = row.counters.find(kNeeds);
-    if (needs == row.counters.end()) continue;
-    needed.seconds += needs->second;
-    needed.had = needed.had && !row.counters.contains(metric::kSkipped);
-  }
-  return needed;
 }
 
 bool has_wrong_data(const std::vector<Measurement>& measurements) {

@@ -51,13 +51,6 @@ SuiteRun run_suite(const SuiteCommand& command);
 // - flags: "failed: <why>" and "skipped: <why>"
 std::vector<Measurement> measurements_of(const SuiteRun& run);
 
-// The time that a bench needs, from its rows.
-struct TimeNeeded {
-  double seconds = 0;  // for the requested number of calls of every case
-  bool had = true;     // no case was skipped for lack of time
-};
-TimeNeeded time_needed(const SuiteRun& run);
-
 bool has_wrong_data(const std::vector<Measurement>& measurements);
 
 // Returns the largest share of all runs, or 0 if none is known.

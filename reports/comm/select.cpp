@@ -30,9 +30,9 @@ void refuse_unknown_backends(const std::vector<std::string>& asked, const Machin
                                    did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
-class Selecting {
+class CandidateSelector {
  public:
-  Selecting(const std::vector<std::string>& asked, const Machine& machine, bool gpus)
+  CandidateSelector(const std::vector<std::string>& asked, const Machine& machine, bool gpus)
       : asked_(asked), machine_(machine), gpus_(gpus) {}
 
   void add_own() {
@@ -49,7 +49,7 @@ class Selecting {
   void add_torch(const TorchRequest& request) {
     const bool named = std::ranges::any_of(asked_, is_torch_backend);
     const bool wanted = request.wanted || named;
-    if (request.refused || (!wanted && !asked_.empty())) return;
+    if (!wanted && !asked_.empty()) return;
     if (machine_.launch.world > 1) {
       if (wanted)
         leave_out("torch", machine_.launch.launcher +
@@ -113,10 +113,10 @@ class Selecting {
 BackendSelection select_backends(const std::vector<std::string>& asked, const TorchRequest& torch,
                                  const Machine& machine, bool gpus) {
   refuse_unknown_backends(asked, machine);
-  Selecting selecting(asked, machine, gpus);
-  selecting.add_own();
-  selecting.add_torch(torch);
-  return selecting.result();
+  CandidateSelector selector(asked, machine, gpus);
+  selector.add_own();
+  selector.add_torch(torch);
+  return selector.result();
 }
 
 }  // namespace howmany::reports

@@ -12,9 +12,8 @@
 namespace howmany::reports {
 
 struct TorchRequest {
-  std::string python;    // empty: use the active Python
-  bool wanted = false;   // --torch: report a torch that cannot be measured
-  bool refused = false;  // --no-torch
+  std::string python;   // empty: use the active Python
+  bool wanted = false;  // --torch: report a torch that cannot be measured
 };
 
 struct BackendSelection {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluates measured copies:
 // - the size from which a copy is limited by bandwidth rather than latency
-// - the gain of pinned memory, more threads and larger batches
+// - the gain of pinned memory and of more threads
 // - the time that one training step spends on moving data
 // Values only; not tied to any thread.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/statistics.h"
 #include "reports/results/curve.h"
 #include "reports/results/record.h"
 #include "reports/transfer/gpu.h"
@@ -30,10 +30,9 @@ struct StepTime {
   int64_t batch = 0;
   std::map<std::string, CurvePoint> parts;  // "batch_in", "batch_in_pinned", "loss_out", "whole"
 
-  bool on_gpu() const { return device.starts_with("cuda"); }
   double seconds(const std::string& part) const {  // NaN: not measured
     const auto found = parts.find(part);
-    return found == parts.end() ? std::numeric_limits<double>::quiet_NaN() : found->second.seconds;
+    return found == parts.end() ? kNaN : found->second.seconds;
   }
 };
 
@@ -51,9 +50,7 @@ struct TransferAdvice {
   double loopback_bytes_per_s = 0;
 };
 
-// `gpu` is the driver's name of the GPU, or empty.
-TransferAdvice advise_transfer(const std::vector<Measurement>& measurements,
-                               const std::string& gpu = "");
+TransferAdvice advise_transfer(const std::vector<Measurement>& measurements);
 nlohmann::ordered_json to_json(const TransferAdvice& advice,
                                const std::vector<Measurement>& measurements);
 }  // namespace howmany::reports

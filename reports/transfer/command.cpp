@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "core/base/cli/number_check.h"
@@ -16,7 +17,6 @@
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
-#include "reports/comm/advise.h"
 #include "reports/comm/command.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
@@ -28,6 +28,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kBeyondTransferBudget = 120;
+constexpr double kStartSeconds = 1;  // start and exit of the bench
 
 struct TransferArguments {
   std::vector<std::string> devices, models;
@@ -41,9 +42,13 @@ std::vector<std::string> bench_arguments(const TransferArguments& a) {
   if (a.min_bytes > a.max_bytes)
     throw InputError(
         fmt::format("--min-bytes {} is above --max-bytes {}", a.min_bytes, a.max_bytes));
-  std::vector<std::string> argv = {flag::kMinBytes,   std::to_string(a.min_bytes),
-                                   flag::kMaxBytes,   std::to_string(a.max_bytes),
-                                   flag::kTimeBudget, fmt::format("{:.3f}", 0.7 * a.time_budget)};
+  std::vector<std::string> argv = {
+      flag::kMinBytes,
+      std::to_string(a.min_bytes),
+      flag::kMaxBytes,
+      std::to_string(a.max_bytes),
+      flag::kTimeBudget,
+      fmt::format("{:.3f}", std::max(a.time_budget - kStartSeconds, 0.5 * a.time_budget))};
   if (!a.devices.empty())
     argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(a.devices, ","))});
   for (const std::string& model : a.models) argv.insert(argv.end(), {flag::kModel, model});
@@ -89,7 +94,7 @@ int run_transfer(const TransferArguments& a) {
   summary.context = run.file.context;
   if (launch.world == 1) add_busy_elsewhere({run}, summary.context);
   summary.measurements = measurements_of(run);
-  TransferAdvice advice = advise_transfer(summary.measurements, gpu_of(summary.context));
+  TransferAdvice advice = advise_transfer(summary.measurements);
   mark_disturbed(busy_elsewhere_in(summary.context), advice);
   summary.answer["transfer"] = to_json(advice, summary.measurements);
   const nlohmann::json request = {

@@ -109,6 +109,59 @@ std::string gpu_tables(const GpuCopies& copies, bool color) {
          "\n";
 }
 
+// The largest size of each kind of copy.
+std::string rates_table(const GpuCopies& copies, bool color) {
+  if (copies.devices.empty()) return "";
+  Table table({{"copies", Table::Align::kLeft},
+               {"pageable"},
+               {"pinned"},
+               {"async"},
+               {"registered"},
+               {"write-combined"},
+               {"both ways"},
+               {"latency"},
+               {"latency up to"}});
+  for (const std::string& gpu : copies.devices)
+    for (const char* kind : {kToDevice, kFromDevice}) {
+      const DirectionRates r = rates_of(copies, gpu, kind);
+      std::vector<std::string> row = {(kind == kToDevice ? "to " : "from ") + gpu};
+      for (const double rate :
+           {r.pageable, r.pinned, r.pinned_async, r.registered, r.write_combined, r.both_ways})
+        row.push_back(format_rate(rate));
+      row.push_back(format_seconds(r.latency_s));
+      row.push_back(std::isfinite(r.latency_below) ? format_bytes(r.latency_below) : "-");
+      table.add(row);
+    }
+  return "\nRates of GPUs, each at its largest size\n" + table.text(color);
+}
+
+// The time that pinning a batch saves in each step.
+std::string saving(const StepTime& s) {
+  const auto pageable = s.parts.find("batch_in"), pinned = s.parts.find("batch_in_pinned");
+  if (pageable == s.parts.end() || pinned == s.parts.end()) return "-";
+  if (within_noise(pageable->second, pinned->second)) return "within noise";
+  return format_seconds(std::max(0.0, pageable->second.seconds - pinned->second.seconds));
+}
+
+std::string steps_table(const std::vector<StepTime>& steps, bool color) {
+  if (steps.empty()) return "";
+  constexpr auto kLeft = Table::Align::kLeft;
+  Table table({{"model", kLeft},
+               {"device", kLeft},
+               {"batch"},
+               {"batch in"},
+               {"pinned"},
+               {"pinning saves"},
+               {"loss out"},
+               {"whole step"}});
+  for (const StepTime& s : steps)
+    table.add({s.model, s.device.empty() ? "cpu:0" : s.device, std::to_string(s.batch),
+               format_seconds(s.seconds("batch_in")), format_seconds(s.seconds("batch_in_pinned")),
+               saving(s), format_seconds(s.seconds("loss_out")),
+               format_seconds(s.seconds("whole"))});
+  return "\nOne training step\n" + table.text(color);
+}
+
 // Values of these parameters are clear without the name.
 bool needs_no_key(const std::string& key) {
   return key == "device" || key == "how" || key == "memory";
@@ -128,7 +181,7 @@ std::string others_table(const std::vector<Measurement>& measurements, bool colo
   constexpr auto kLeft = Table::Align::kLeft;
   Table table({{"what", kLeft}, {"time"}, {"rate"}, {"", kLeft}});
   for (const Measurement& m : measurements) {
-    if (m.suite != "transfer" || m.name == "copy" || m.name.starts_with("fidelity/") || is_shown(m))
+    if (m.suite != "transfer" || m.name == "copy" || is_timed_transfer(m, "step") || is_shown(m))
       continue;
     const std::string why = why_skipped(m);
     table.add({what_of(m), format_seconds(value_of(m, metric::kMedianS)),
@@ -148,11 +201,11 @@ std::string render_transfer(const TransferAdvice& advice,
   std::string text =
       styled(wrapped(advice.because, kTextWidth, 2), Table::Style::kBold, color) + "\n";
   for (const std::string& note : advice.notes) text += wrapped(note, kTextWidth, 2) + "\n";
-  text += gpu_tables(advice.gpus, color);
+  text += gpu_tables(advice.gpus, color) + rates_table(advice.gpus, color);
   if (!advice.copies.empty())
     text +=
         "\nCopies of host memory (median of the slowest thread)\n" + copies_table(advice, color);
-  return text + "\n" + others_table(measurements, color);
+  return text + steps_table(advice.steps, color) + "\n" + others_table(measurements, color);
 }
 
 }  // namespace howmany::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders the answer of `howmany transfer` as tables and sentences. Values only; not tied to any
+// Renders the answer of `howmany transfer` as tables and one sentence. Values only; not tied to any
 // thread.
 #pragma once
 

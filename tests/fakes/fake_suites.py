@@ -85,8 +85,6 @@ def gpu_rows(a):
                     bytes_per_s=(4 << 20) / 32e-3))
     for part, seconds in (("batch_in", 3.1e-3), ("batch_in_pinned", 1.86e-3), ("loss_out", 8e-6), ("whole", 45.1e-3)):
         rows.append(row(f"transfer/step/batch:256/device:{devices[0]}/model:resnet18/part:{part}", seconds))
-    rows += [row(f"transfer/fidelity/{to}", 1.2e-3, of_bare=ratio, bare_s=1.2e-3)
-             for to, ratio in (("to_device", 1.002), ("to_host", 1.001))]
     return rows
 
 

@@ -21,7 +21,6 @@ inline constexpr const char* kAlgbwBytesPerS = "algbw_bytes_per_s";
 inline constexpr const char* kBusbwBytesPerS = "busbw_bytes_per_s";
 inline constexpr const char* kPipelinedS = "pipelined_s";
 inline constexpr const char* kCoreS = "core_s";  // CPU time of a rank per call
-inline constexpr const char* kNeedsS = "needs_s";
 inline constexpr const char* kOfOthers = "of_others";
 inline constexpr const char* kSlowestRank = "slowest_rank";
 inline constexpr const char* kCommAloneS = "comm_alone_s";

@@ -6,7 +6,6 @@ codes."""
 
 import json
 import re
-import shutil
 import unittest
 
 import programs
@@ -71,7 +70,7 @@ class Backend(Measured):
     def test_what_does_not_fit_into_memory_is_skipped_with_the_reason(self):
         rows, _ = self.measure("--backend", "local", "--device-count", 2, "--oversubscribe", "--ops",
                                "all_reduce", "--min-bytes", 64, "--max-bytes", 1 << 40,
-                               "--size-factor", 1024, "--time-budget", 1, "--no-overlap")
+                               "--size-factor", 1024, "--time-budget", 1)
         self.assertIn("free memory", rows[-1]["label"])
         self.assertEqual(rows[-1]["skipped"], 1)
 
@@ -83,43 +82,12 @@ class Backend(Measured):
             self.assert_refused(bench("--oversubscribe", *arguments), *words)
 
 
-class Fidelity(Measured):
-    def check(self, backend):
-        out = self.folder / "out.json"
-        done = bench("--backend", backend, "--bytes", "256,4096", "--rounds", 7, "--devices", "cpu:0,cpu:1",
-                     "--oversubscribe", f"--benchmark_out={out}", program="fidelity_bench")
-        self.assertEqual(done.code, 0, done)
-        rows = {row["name"]: row for row in json.loads(out.read_text())["benchmarks"]}
-        self.assertEqual(set(rows), {f"fidelity/{op}/{backend}/bytes:{size}"
-                                     for op in ("all_reduce", "all_gather", "broadcast")
-                                     for size in (256, 4096)})
-        for row in rows.values():
-            self.assertNotIn("error_occurred", row)
-            self.assertLessEqual(row["ratio_low"], row["ratio"])
-            self.assertGreater(row["ratio_low"], 0)
-            self.assertEqual(row["samples"], 7)
-            self.assertGreater(row["in_a_row_s"], 0)
-            self.assertGreater(row["bare_in_a_row_s"], 0)
-
-    @unittest.skipUnless(has("gloo"), "built without gloo")
-    def test_gloo_is_held_against_its_own_loop(self):
-        self.check("gloo")
-
-    @unittest.skipUnless(has("mpi") and shutil.which("mpirun"), "built without mpi")
-    def test_mpi_is_held_against_its_own_loop(self):
-        self.check("mpi")
-
-    def test_threads_have_no_bare_loop(self):
-        self.assert_refused(bench("--backend", "local", program="fidelity_bench"), "local", "bare loop")
-
-
 class Transfer(Measured):
     def test_copies_are_measured_and_the_rest_skipped_with_the_reason(self):
         rows, lines = self.measure("--max-bytes", 4096, "--time-budget", 0.5, "--model",
                                    "mlp:sizes=16-32-4", program="transfer_bench")
         kinds = {row["name"].split("/")[1] for row in rows}
-        self.assertLessEqual({"copy", "small_copies", "loopback_tcp", "step", "host_to_device", "fidelity"},
-                             kinds)
+        self.assertLessEqual({"copy", "small_copies", "loopback_tcp", "step", "host_to_device"}, kinds)
         for row in rows:
             self.assertNotIn("error_occurred", row, row)
             self.assertTrue("skipped" in row or row["median_s"] > 0, row)
@@ -145,7 +113,7 @@ class Transfer(Measured):
         while "skipped" in row:
             told = re.fullmatch(r"skipped: a step takes \S+ s here, which --time-budget (\d+) has time for", row["label"])
             self.assertTrue(told, row)
-            self.assertGreater(int(told[1]), 0.7 * budget)
+            self.assertGreater(int(told[1]), budget)
             budget = 2 * int(told[1])
             row = self.step(f"of {budget} s", budget)
         self.assertGreaterEqual(row["samples"], 1)
@@ -165,7 +133,7 @@ class Transfer(Measured):
             self.assert_refused(bench("--devices", devices, program="transfer_bench"), words)
 
     def test_several_copies_of_it_are_refused(self):
-        done = bench("--ceilings", program="transfer_bench", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1",
+        done = bench(program="transfer_bench", RANK="1", WORLD_SIZE="2", LOCAL_RANK="1",
                      MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
         self.assert_refused(done, "one process")
 

@@ -62,11 +62,11 @@ class Cases(programs.TestCase):
         return done.stdout.split()
 
     def test_are_those_of_backend_bench(self):
-        flags = words("--in-place", "--dtype", "f32,bf16", "--model", "mlp:sizes=16-32-4", devices="cpu:0-2")[2:]
+        flags = words("--dtype", "f32,bf16", "--model", "mlp:sizes=16-32-4", devices="cpu:0-2")[2:]
         ours = self.listed([programs.BIN / "backend_bench"], "--backend", "local", *flags)
         theirs = self.listed(["python3", SCRIPT], "--backend", "torch:gloo", *flags)
         self.assertEqual(theirs, [name.replace("/local/", "/torch:gloo/") for name in ours
-                                  if name.split("/")[1] not in ("pace", "links", "overlap")])
+                                  if name.split("/")[1] not in ("pace", "overlap")])
 
     def test_unknown_flags_are_refused_with_2(self):
         for bad in (("--ops", "all_reduse"), ("--nonsense",), ("--devices", "cpu:0,cpu:0")):
@@ -93,7 +93,6 @@ class Rows(Script):
             seconds = lines[row["name"], "isolated"]
             self.assertEqual((row["samples"], row["min_s"]), (len(seconds), min(seconds)))
             self.assertAlmostEqual(row["algbw_bytes_per_s"] * row["median_s"] / row["bytes"], 1, places=6)
-            self.assertGreater(row["needs_s"], 0)
         context = json.loads(self.bench.read_text())["context"]
         self.assertIn("gloo", context["torch_backends"])
         self.assertEqual(list(self.scratch.iterdir()), [])

@@ -49,14 +49,6 @@ TEST(DeviceCopies, UnpinTheirMemory) {
   EXPECT_EQ(hm_fake_gpu_pinned(), before);
 }
 
-TEST(DeviceCopies, AreComparedWithABareLoop) {
-  for (const bool to_device : {true, false}) {
-    const PairedSamples pairs = time_against_bare_copies(gpu_device(0), to_device, 1 << 16, 5);
-    EXPECT_EQ(pairs.ratios.size(), 5u);
-    EXPECT_GT(std::ranges::min(pairs.ratios), 0);
-  }
-}
-
 TEST(DeviceCopies, RefuseAGpuAndACpu) {
   EXPECT_THROW(time_device_copy({.from = Device{}, .to = gpu_device(0), .bytes = 4}, kFew),
                std::invalid_argument);

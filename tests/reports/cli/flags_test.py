@@ -10,7 +10,6 @@ import programs
 
 DICTIONARY = pathlib.Path(__file__).resolve().parents[3] / "core" / "base" / "schema" / "flags.inc"
 WORDS = 10  # the maximum of a help text
-ONLY_GOOGLE_FLAGS = ("local_bench", "startup_bench")
 
 
 def dictionary():
@@ -24,8 +23,7 @@ def without_default(help_text):
 
 def measuring_programs():
     names = (path.name for path in programs.BIN.iterdir())
-    return sorted(name for name in names if (name.endswith("_bench") or name in ("howmany-devices", "howmany-train"))
-                  and name not in ONLY_GOOGLE_FLAGS)
+    return sorted(name for name in names if (name.endswith("_bench") or name in ("howmany-devices", "howmany-train")))
 
 
 class Flags(programs.TestCase):

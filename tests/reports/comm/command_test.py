@@ -20,23 +20,26 @@ class Suites(Fake):
             tool.write_text(f"#!{sys.executable} -S\n{imitation}")
             tool.chmod(0o755)
 
-    def backend(self, *more, torch=("--no-torch",), how={}, **environment):
+    def backend(self, *more, torch=("--backend", "gloo,local"), how={}, **environment):
         return self.howmany("backend", "--devices", "cpu:0,cpu:1", "--out", self.out, *torch, *more,
                             FAKE_SUITE=json.dumps(how), **environment)
 
 
 class Backend(Suites):
-    def test_recommends_the_fastest_and_says_from_which_size_on(self):
+    def test_recommends_the_fastest_and_shows_the_crossing(self):
         done = self.backend()
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("Use local: gloo below 12."), done)  # crosses at 13.3 kB
+        self.assertTrue(done.out.startswith("Use local: all_reduce of 16 MiB"), done)
+        self.assertIn("Fastest: gloo below 12.", done.out)  # crosses at 13.3 kB
         answer = self.summary()["answer"]["backend"]
         self.assertEqual((answer["recommended"], answer["certain"]), ("local", True))
         fits = {f["backend"]: f for f in answer["fits"] if f["op"] == "all_reduce"}
         self.assertAlmostEqual(fits["gloo"]["latency_s"], 10e-6, delta=1e-8)
         self.assertAlmostEqual(fits["local"]["bytes_per_s"], 2e9, delta=1e6)
         self.assertIn("busbw", done.out)
-        self.assertNotIn("p95", done.out)  # 11 calls are too few
+        crossing, = [c for c in answer["crossings"] if c["op"] == "all_reduce"]
+        self.assertEqual((crossing["below"], crossing["above"], crossing["certain"]), ("gloo", "local", True))
+        self.assertTrue(4096 <= crossing["low"] < crossing["bytes"] < crossing["high"] <= 65536, crossing)
         self.assertIn("no time left", done.out)
 
     def test_leaves_files_that_agree(self):
@@ -50,11 +53,11 @@ class Backend(Suites):
         self.assertAlmostEqual(float(cell["value"]), 10e-6 + 2e-9 * 1024)
         self.assertLess(float(cell["low"]), float(cell["value"]))
 
-    def test_each_cell_is_the_median_of_rounds_of_fresh_processes(self):
+    def test_each_cell_is_the_mean_of_rounds_of_fresh_processes(self):
         self.assertEqual(self.backend("--rounds", "3", how={"gloo": "drifts"}).code, 0)
         cells = {m["case"]: m for m in self.summary()["measurements"] if m["parameters"].get("bytes") == "1024"}
         gloo, local = (cells[f"all_reduce/{name}"]["metrics"]["median_s"] for name in ("gloo", "local"))
-        self.assertAlmostEqual(gloo["value"], 1.01 * (10e-6 + 2e-9 * 1024), delta=1e-12)
+        self.assertAlmostEqual(gloo["value"], (1 * 1.01 * 1.02) ** (1 / 3) * (10e-6 + 2e-9 * 1024), delta=1e-12)
         self.assertLess(gloo["low"], 0.99 * gloo["value"])
         self.assertGreater(gloo["high"], 1.01 * gloo["value"])
         self.assertEqual((gloo["n"], gloo["basis"]), (3, "rounds"))
@@ -88,7 +91,7 @@ class Backend(Suites):
     def test_ranks_of_a_launcher_are_measured_in_one_start(self):
         done = self.launched()
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("Use local: gloo below 12."), done)
+        self.assertTrue(done.out.startswith("Use local: all_reduce"), done)
         self.assertIn("mpirun started 2 ranks.\n", done.out)
         self.assertIn("loopback TCP", done.out)
         request = self.summary()["context"]["howmany_request"]
@@ -99,16 +102,15 @@ class Backend(Suites):
         self.assertEqual(self.launched("--ops", "all_reduce").code, 0)
         other, first, ceilings = map(json.loads, (self.folder / "arguments").read_text().splitlines())
         self.assertEqual(first, other, "or they would not have each other")
-        self.assertIn("--ceilings", ceilings)
+        self.assertTrue(ceilings[0].endswith("transfer_bench"), ceilings)
 
-    def test_dtypes_numbers_of_ranks_and_buffers_are_axes(self):
-        self.assertEqual(self.launched("--dtype", "f32,bf16", "--device-count", "2,1", "--in-place").code, 0)
+    def test_dtypes_and_numbers_of_ranks_are_axes(self):
+        self.assertEqual(self.launched("--dtype", "f32,bf16", "--device-count", "2,1").code, 0)
         bench = json.loads((self.folder / "arguments").read_text().splitlines()[0])
         for flag, value in (("--dtype", "f32,bf16"), ("--device-count", "2,1")):
             self.assertEqual(bench[bench.index(flag) + 1], value)
-        self.assertIn("--in-place", bench)
         request = self.summary()["context"]["howmany_request"]
-        self.assertEqual((request["dtype"], request["in-place"]), (["f32", "bf16"], True))
+        self.assertEqual(request["dtype"], ["f32", "bf16"])
 
     def test_what_one_host_can_move_is_no_ceiling_of_several(self):
         done = self.launched(local_world=1)
@@ -171,11 +173,11 @@ class Backend(Suites):
 
 
 class Transfer(Suites):
-    def test_answers_in_words_and_files(self):
+    def test_answers_in_tables_and_files(self):
         done = self.howmany("transfer", "--out", self.out)
         self.assertEqual(done.code, 0, done)
         self.assertTrue(done.out.startswith("Copy large buffers with 2 threads"), done)
-        self.assertRegex(done.out, r"Below \S+ KiB a copy is latency")
+        self.assertRegex(done.out, r"Below \S+ KiB a copy of host memory is latency")
         self.assertIn("skipped: this build has no cuda devices", done.out)
         answer = self.summary()["answer"]["transfer"]
         self.assertEqual(answer["recommended"], 2)
@@ -183,20 +185,18 @@ class Transfer(Suites):
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
                          ["report.html", "summary.csv", "summary.json", "transfer.json", "transfer.samples.jsonl"])
 
-    def test_says_of_gpus_whether_pinning_pays(self):
+    def test_reports_whether_pinning_pays(self):
         done = self.howmany("transfer", "--devices", "cuda:0,cuda:1", "--out", self.out,
                             FAKE_SUITE=json.dumps({"transfer": "gpus"}))
         self.assertEqual(done.code, 0, done)
         words = " ".join(done.out.split())
-        self.assertTrue(words.startswith("Pin what goes to a GPU: to cuda:0 pinned memory moves 54.9 GB/s, 3.1x"), done)
-        for part in ("pin_memory saves 1.24 ms of the 45.1 ms step", "Copy large buffers with 2 threads",
-                     "55.2 GB/s is normal, 1.00 of 55.4 GB/s (H200, PCIe 5 x16; github.com/stas00/ml-engineering",
-                     "takes 1.002 of the time of a bare cudaMemcpyAsync loop", "Copies to and from cuda:1 (median)"):
+        self.assertTrue(words.startswith("Pin what goes to a GPU: 54.9 GB/s to cuda:0 from pinned memory, 18.0 GB/s"), done)
+        for part in ("Copy large buffers with 2 threads", "One training step", "1.24 ms", "Rates of GPUs",
+                     "Copies to and from cuda:1 (median)"):
             self.assertIn(part, words)
         answer = self.summary()["answer"]["transfer"]
         self.assertEqual([d["device"] for d in answer["devices"]], ["cuda:0", "cuda:1"])
         self.assertAlmostEqual(answer["devices"][0]["to_device"]["pinned_async_bytes_per_s"], 55.2e9, delta=1e8)
-        self.assertEqual({v["verdict"] for v in answer["verdicts"]}, {"normal"})
         self.assertEqual(answer["steps"][0]["batch_in_pinned_s"], 1.86e-3)
         self.assertEqual(self.summary()["context"]["howmany_request"]["devices"], "cuda:0,cuda:1")
         again = self.howmany("report", self.out)
@@ -239,7 +239,7 @@ class OwnScript(programs.TestCase):
     def test_its_buckets_decide(self):
         out = self.folder / "out"
         done = programs.run("howmany", "backend", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--backend", "local",
-                            "--no-torch", "--max-bytes", "1K", "--time-budget", 6, "--rounds", 1, "--out", out, "--",
+                            "--max-bytes", "1K", "--time-budget", 6, "--rounds", 1, "--out", out, "--",
                             sys.executable, SCRIPT, "{n}", timeout=120)
         self.assertIn(done.code, (0, 3), done)  # 3: out of time
         cells = [m for m in json.loads((out / "summary.json").read_text())["measurements"]
@@ -249,7 +249,7 @@ class OwnScript(programs.TestCase):
             self.assertNotIn(str(SCRIPT.parent), (out / name).read_text())
 
     def test_a_script_that_fails_is_quoted(self):
-        done = programs.run("howmany", "backend", "--devices", "cpu:0,cpu:1", "--backend", "local", "--no-torch", "--quiet",
+        done = programs.run("howmany", "backend", "--devices", "cpu:0,cpu:1", "--backend", "local", "--quiet",
                             "--out", self.folder / "out", "--", sys.executable, SCRIPT, "{n}", "--fail", "1",
                             timeout=120)
         self.assert_refused(done, "the disk is full", code=3)

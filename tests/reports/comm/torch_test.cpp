@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests rows of torch.distributed in the answer of `howmany backend`: their names, the comparison
-// with howmany's backend over the same library, and the recommendation.
-#include "reports/comm/torch.h"
-
+// Tests rows of torch.distributed in the answer of `howmany backend`: their names and the
+// recommendation.
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "reports/comm/advise.h"
+#include "reports/comm/run.h"
 #include "reports/comm/torch_python.h"
 #include "reports/results/cell.h"
 #include "tests/reports/comm/examples.h"
@@ -15,7 +12,6 @@
 namespace howmany::reports {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -53,47 +49,6 @@ TEST(TorchRow, DeviceWithAColonStaysAParameter) {
   const Measurement m = measurement_named("transfer/copy/device:cuda:0/bytes:4");
   EXPECT_EQ(m.name, "copy");
   EXPECT_EQ(parameter_of(m, "device"), "cuda:0");
-}
-
-TEST(TorchGap, IsTheGeometricMeanOverCommonSizes) {
-  std::vector<Measurement> all = with_torch(1.5, {"torch:gloo"});
-  all.push_back(cell("all_reduce", "torch:gloo", 96, 1));  // not measured for gloo
-  const BackendAdvice advice = advise_backend(all);
-  ASSERT_EQ(advice.torch.size(), 1u);
-  const TorchGap& gap = advice.torch[0];
-  EXPECT_EQ(gap.backend, "gloo");
-  EXPECT_EQ(gap.torch, "torch:gloo");
-  EXPECT_NEAR(gap.ratio, 1.5, 1e-9);
-  EXPECT_EQ(gap.sizes, 13);
-  EXPECT_TRUE(differs(gap));
-  EXPECT_THAT(advice.notes, Contains(words_of(gap)));
-}
-
-TEST(TorchGap, NamesTheSizeOfTheLargestDifference) {
-  std::vector<Measurement> all = with_torch(1, {"torch:gloo"});
-  for (Measurement& m : all)
-    if (backend_of(m) == "torch:gloo" && number_of(m, "bytes") == 1024)
-      m.metrics["median_s"].value /= 8;
-  const TorchGap gap = advise_backend(all).torch.at(0);
-  EXPECT_EQ(gap.bytes, 1024);
-  EXPECT_NEAR(gap.largest, 1 / 8.0, 1e-9);
-  EXPECT_NEAR(gap.ratio, std::pow(1 / 8.0, 1 / 13.0), 1e-9);
-}
-
-TEST(TorchGap, IsNotReportedUpToTenPercent) {
-  for (const double factor : {1.09, 1 / 1.09}) {
-    const BackendAdvice advice = advise_backend(with_torch(factor, {"torch:gloo"}));
-    ASSERT_EQ(advice.torch.size(), 1u);
-    EXPECT_FALSE(differs(advice.torch[0]));
-    EXPECT_THAT(advice.notes, Not(Contains(HasSubstr("geometric mean"))));
-  }
-  EXPECT_TRUE(differs(advise_backend(with_torch(1 / 1.12, {"torch:gloo"})).torch.at(0)));
-}
-
-TEST(TorchGap, IsAbsentWithoutBothRows) {
-  EXPECT_TRUE(advise_backend(two_backends()).torch.empty());
-  EXPECT_TRUE(advise_backend(with_torch(2, {"torch:nccl"})).torch.empty());
-  EXPECT_TRUE(advise_backend({}).torch.empty());
 }
 
 TEST(TorchRecommendation, NamesTheOneRowOfTorchAmongOthers) {

@@ -223,7 +223,7 @@ TEST(WorkersAdvice, DevicesEachHaveTheirWorkers) {
 TEST(WorkersAdvice, AStallThatMayBeTooLongIsUncertain) {
   WorkersFacts facts = example_facts(990);
   facts.points = {example_point(facts, 2)};
-  facts.points[0].stalls = {0, 0.03, 0, 0.03, 0.009, 0.03, 0, 0.009, 0};
+  facts.points[0].stalls = {0, 0.03, 0, 0.03, 0.009, 0, 0, 0.009, 0};
   const WorkersAdvice advice = advise_workers(facts);
   EXPECT_TRUE(advice.feeds);
   EXPECT_FALSE(advice.certain);
@@ -280,9 +280,9 @@ TEST(WorkersCompare, NumbersThatNeverMetAreLinkedByOneThatMetBoth) {
   point_at(points, 3).rates = {{0, 900}, {1, 1800}, {2, 90}, {3, 45}};
   point_at(points, 4).rates = {{2, 180}, {3, 90}};
   EXPECT_NEAR(gain(points, points[2], points[0]).value, 1.8, 1e-9);
-  point_at(points, 9).rates = {{7, 1500}};
+  point_at(points, 9).rates = {{7, std::sqrt(2e6)}};
   const Estimate alone = gain(points, points[3], points[0]);
-  EXPECT_NEAR(alone.value, 1, 1e-9) << "of medians";
+  EXPECT_NEAR(alone.value, 1, 1e-9) << "of geometric means";
   EXPECT_FALSE(alone.interval);
 }
 
