@@ -18,7 +18,7 @@ namespace {
 using namespace testing_support;
 
 constexpr int kRanks = 4;
-constexpr double kToleranceF64 = 1e-12;
+constexpr double kTolerance = 1e-12;
 const std::string kModel = "mlp:sizes=256-512-512-512-256";
 const std::vector<int64_t> kUnits = {256 * 512 + 512, 512 * 512 + 512, 512 * 512 + 512,
                                      512 * 256 + 256};
@@ -126,11 +126,11 @@ TEST_P(Sharded, TrainsAsSingleWithAdamWWhateverTheSeeds) {
     const std::map<std::string, Tensor> got = train(*mode);
     EXPECT_EQ(got.size(), comm.rank() == 0 ? want.size() : 0);
     for (const auto& [name, value] : got)
-      EXPECT_TRUE(close(value, want.at(name), kToleranceF64)) << name;
+      EXPECT_TRUE(close(value, want.at(name), kTolerance)) << name;
     const std::map<std::string, Tensor> summed = mode->gradients();
     EXPECT_EQ(summed.size(), grads.size());
     for (const auto& [name, grad] : summed)
-      EXPECT_TRUE(close(grad, grads.at(name), kToleranceF64)) << name;
+      EXPECT_TRUE(close(grad, grads.at(name), kTolerance)) << name;
   });
 }
 
