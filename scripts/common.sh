@@ -73,6 +73,15 @@ build() {
   [ "$built" = 0 ] || { grep -E -A5 'error|FAILED' "$log" | head -n 60 >&2; die "Building failed; the whole log is $log"; }
 }
 
+# change_base: prints the commit at which this branch left main, which is HEAD on main itself.
+change_base() {
+  local main
+  main=$(git -C "$root" rev-parse -q --verify main || git -C "$root" rev-parse -q --verify origin/main) ||
+    { say "Nothing to compare with: neither main nor origin/main is here. Fetch main with its history."; return 1; }
+  git -C "$root" merge-base HEAD "$main" ||
+    { say "Nothing to compare with: HEAD and main have no common commit here. Fetch their history."; return 1; }
+}
+
 has_driver() { [ -e /proc/driver/nvidia/version ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; }
 
 # Prints -DHM_CUDA=ON if a driver is found, --cuda is given, or build/release already has the GPU kernels; else OFF.
