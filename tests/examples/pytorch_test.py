@@ -33,6 +33,7 @@ class Examples(programs.TestCase):
         launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "{n}")
         self.assertEqual(self.parameters("train_ddp.py", *launcher), ("ddp", "64"))
 
+    @programs.nightly
     def test_fsdp_is_counted(self):
         done = programs.run("howmany", "memory", "--device-count", "1,4", "--json", "--quiet", "--", PYTHON,
                             SCRIPTS / "train_fsdp.py", timeout=400)

@@ -24,6 +24,11 @@ def sanitized():
                                   for line in cache.read_text().splitlines())
 
 
+# Cases that take long and differ little from others run in .ci/run nightly.
+NIGHTLY = "HOWMANY_NIGHTLY" in os.environ
+nightly = unittest.skipUnless(NIGHTLY, "only with HOWMANY_NIGHTLY")
+
+
 class Result:
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err

@@ -97,6 +97,7 @@ class Rows(Script):
         self.assertIn("gloo", context["torch_backends"])
         self.assertEqual(list(self.scratch.iterdir()), [])
 
+    @programs.nightly
     def test_groups_of_fewer_ranks(self):
         process = self.start("--device-count", "2,3", "--devices", "cpu:0,cpu:1,cpu:2", "--dtype", "bf16",
                              "--ops", "all_reduce,all_to_all", "--time-budget", "4")

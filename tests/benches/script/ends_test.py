@@ -15,19 +15,23 @@ from torch_scripts import PYTHON, SCRIPTS, Measured, needs_torch, torchrun
 
 @needs_torch
 class Ends(Measured):
+    @programs.nightly
     def test_a_script_that_swallows_systemexit_is_ended(self):
         self.measure([PYTHON, SCRIPTS / "stubborn.py"])
 
     def test_a_script_that_ends_too_soon(self):
         self.assertIn("after 3 steps", self.error([PYTHON, SCRIPTS / "short.py"]))
 
+    @programs.nightly
     def test_ranks_without_a_process_group(self):
         self.assertIn("group of 1 rank", self.error(torchrun("plain.py"), devices=2))
 
+    @programs.nightly
     def test_a_number_of_ranks_in_the_script(self):
         command = [word if word != "{n}" else "2" for word in torchrun("ddp.py")]
         self.assertIn("group of 2 ranks", self.error(command))
 
+    @programs.nightly
     def test_a_script_without_training(self):
         script = self.folder / "none.py"
         script.write_text("import torch\n")
@@ -50,6 +54,7 @@ class Ends(Measured):
         self.assertEqual((self.folder / "done").read_text(), "done")
         self.assertIn("ZeroDivisionError", next((self.folder / "out").glob("rank0.*")).read_text())
 
+    @programs.nightly
     def test_a_script_whose_hook_failed_is_ended(self):
         script = self.folder / "odd.py"
         script.write_text("import time, torch\ntorch.get_num_threads = lambda: 1 / 0\n"

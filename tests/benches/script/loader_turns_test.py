@@ -47,6 +47,7 @@ class LoaderWorkers(Measured):
         self.assertTrue(any("alone_samples_per_s" in row for row, _ in found[4]))
         self.assertTrue(all(row["first_batch_s"] > 0 for row, _ in found[0] + found[4]))
 
+    @programs.nightly
     def test_epochs_may_end_within_a_turn(self):
         self.check([PYTHON, SCRIPTS / "slow_samples.py"], 64, BATCHES="7")
 
@@ -54,12 +55,15 @@ class LoaderWorkers(Measured):
         found = self.check([PYTHON, SCRIPTS / "workers.py"], 64, own=2)
         self.assertIn(2, found)
 
+    @programs.nightly
     def test_samples_may_be_made_by_modules_and_workers_spawned(self):
         self.check([PYTHON, SCRIPTS / "module_transform.py"], 64)
 
+    @programs.nightly
     def test_streams(self):
         self.check([PYTHON, SCRIPTS / "iterable.py"], 64)
 
+    @programs.nightly
     def test_gradient_accumulation(self):
         self.check([PYTHON, SCRIPTS / "accumulation.py"], 4 * 64)
 
@@ -70,14 +74,17 @@ class LoaderWorkers(Measured):
     def test_hugging_face_trainer(self):
         self.check([PYTHON, SCRIPTS / "trainer.py"], 128)
 
+    @programs.nightly
     @unittest.skipUnless(has("lightning"), "no lightning")
     def test_lightning(self):
         self.check([PYTHON, SCRIPTS / "lightning_module.py"], 128)
 
+    @programs.nightly
     @unittest.skipUnless(has("accelerate"), "no accelerate")
     def test_accelerate(self):
         self.check([PYTHON, SCRIPTS / "accelerated.py"], 64)
 
+    @programs.nightly
     def test_another_loader_can_be_chosen(self):
         script = self.folder / "two_loaders.py"
         script.write_text(

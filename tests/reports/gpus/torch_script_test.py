@@ -27,6 +27,7 @@ class TorchScript(programs.TestCase):
     def rows(self, answer):
         return [(row["devices"], row["mode"], row["backend"]) for row in answer["table"]]
 
+    @programs.nightly
     def test_a_script_with_a_process_group_is_started_by_torchrun(self):
         self.assertEqual(self.rows(self.answer("ddp.py")), [(1, "single", "local"), (2, "ddp", "gloo")])
 
@@ -35,6 +36,7 @@ class TorchScript(programs.TestCase):
         self.assertEqual([answer["recommended"], answer["reason"]], [1, "uses_one_device"])
         self.assertEqual(self.rows(answer), [(1, "single", "local")])
 
+    @programs.nightly
     def test_a_script_that_fails_is_a_failed_measurement(self):
         script = self.folder / "bad.py"
         script.write_text("import torch\nraise ValueError('the data is missing')\n")
@@ -46,13 +48,15 @@ class TorchScript(programs.TestCase):
         cluster = self.folder / "cluster.toml"
         cluster.write_text('name = "ours"\ndevice = "cpu"\ndevices_per_node = 8\nsource = "a test"\n'
                            "[node]\nbusbw_gb_per_s = 1\nlatency_us = 100\n")
-        for script, *options in (("ddp.py",), ("fsdp.py",), ("plain.py", "--try-ddp")):
+        scripts = [("ddp.py",), ("fsdp.py",), ("plain.py", "--try-ddp")]
+        for script, *options in scripts if programs.NIGHTLY else scripts[:1]:
             self.answer(script, "--up-to", 8, "--cluster", cluster, *options)
             beyond = json.loads((self.folder / "out" / "summary.json").read_text())["answer"]["beyond"]
             self.assertEqual([[row["devices"] for row in beyond[kind]] for kind in ("measured", "rehearsed", "predicted")],
                              [[1, 2], [8], [4]])
             shutil.rmtree(self.folder / "out")
 
+    @programs.nightly
     def test_its_model_can_be_put_into_ddp(self):
         answer = self.answer("plain.py", "--try-ddp")
         self.assertEqual(self.rows(answer), [(1, "single", "local"), (2, "ddp", "gloo")])

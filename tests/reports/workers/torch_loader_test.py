@@ -72,6 +72,7 @@ class TorchLoader(programs.TestCase):
         self.assertEqual(answer["demand"]["samples_per_s_per_device"], 200)
         self.check_steps(answer, 2 * 200)
 
+    @programs.nightly
     @unittest.skipUnless(programs.python_that_runs("import torch, numpy"), "no numpy in that Python")
     def test_workers_start_as_asked(self):
         self.answer(self.arrays(), "--start-method", "spawn")
