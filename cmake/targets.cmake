@@ -61,9 +61,19 @@ endfunction()
 #   * ctest runs it once per source as <folder>.<room>.<x>, or <folder>.<room> if <x> is the room's
 #     name.
 #   * A source with its own main() becomes its own program, <folder>_<x>_test.
-#   * A first line `// labels: process slow` sets labels. The thread sanitizer checks tests labelled
-#     `threads`, and all of parallel and benches. It leaves out `in_turns`: only one of their threads runs at a
-#     time, as in benches.common.computed_step, which it checks. No other test runs at the same time as one labelled `alone`.
+#   * A first line `// labels: process slow` sets labels:
+#       process   starts processes; not checked by the thread sanitizer
+#       alone     no other test runs at the same time
+#       slow      takes minutes; not run with sanitizers
+#       nightly   runs only if HOWMANY_NIGHTLY is set; so do the cases marked so within other tests
+#       threads   checked by the thread sanitizer, as is all of parallel and benches
+#       in_turns  not checked by it: only one of the threads runs at a time, as in
+#                 benches.common.computed_step, which it checks
+#       cpu_only  can differ without CUDA and MPI
+#       quick     part of scripts/test without arguments
+#     Unit tests that are none of slow, alone and nightly get `cpu_only` in core and benches, and `quick` in core,
+#     parallel and reports. The address sanitizer checks all of them, but no scripts.
+#     Other labels name what the test needs.
 #   * A line `// timeout: 120` raises the limit (seconds).
 #   * The objects are linked again over the fake GPUs: see hm_fake_gpu_program.
 if(PROJECT_IS_TOP_LEVEL)
@@ -137,7 +147,7 @@ function(hm_source_test folder unit program source)
   add_test(NAME ${test} COMMAND ${program} --source=${file} ${ARGN})
   hm_test_properties(${folder} ${test} ${source})
   set_property(TEST ${test} APPEND PROPERTY LABELS ${folder}_unit)
-  hm_watch_threads(${test} ${program})
+  hm_label_unit(${folder} ${test} ${program})
 endfunction()
 
 function(hm_single_test folder source)
@@ -147,11 +157,22 @@ function(hm_single_test folder source)
   hm_reuse(hm_test_headers ${folder}_${unit}_test)
   add_test(NAME ${folder}.${unit} COMMAND ${folder}_${unit}_test)
   hm_test_properties(${folder} ${folder}.${unit} ${source})
-  hm_watch_threads(${folder}.${unit} ${folder}_${unit}_test)
+  hm_label_unit(${folder} ${folder}.${unit} ${folder}_${unit}_test)
 endfunction()
 
-function(hm_watch_threads test program)
+# Adds labels, and the program to the targets with the tests of .ci/run's parts.
+function(hm_label_unit folder test program)
   get_test_property(${test} LABELS labels)
+  if(labels MATCHES "_unit" AND NOT labels MATCHES "slow|alone|nightly")
+    add_dependencies(unit_tests ${program})
+    if(folder MATCHES "^(core|benches)$")
+      set_property(TEST ${test} APPEND PROPERTY LABELS cpu_only)
+    endif()
+    if(program MATCHES "^(core|parallel|reports)_tests$" AND NOT labels MATCHES process)
+      set_property(TEST ${test} APPEND PROPERTY LABELS quick)
+      add_dependencies(quick_tests ${program})
+    endif()
+  endif()
   # Must match the preset's selection.
   if(labels MATCHES "threads|parallel|benches" AND NOT labels MATCHES process)
     add_dependencies(threaded_tests ${program})
@@ -169,6 +190,10 @@ function(hm_script_tests folder)
     add_test(NAME ${folder}.${unit} COMMAND ${HM_PYTHON} ${source})
     hm_test_properties(${folder} ${folder}.${unit} ${source})
     set_tests_properties(${folder}.${unit} PROPERTIES SKIP_RETURN_CODE 77)
+    get_test_property(${folder}.${unit} LABELS labels)
+    if("quick" IN_LIST labels)
+      add_dependencies(quick_tests programs)
+    endif()
   endforeach()
 endfunction()
 
@@ -176,7 +201,7 @@ function(hm_test_properties folder test source)
   file(STRINGS ${source} head LIMIT_COUNT 4)
   set(labels ${folder})
   set(timeout 180)
-  if(head MATCHES "labels: ([a-z ]+)")
+  if(head MATCHES "labels: ([a-z_ ]+)")
     string(REPLACE " " ";" extra "${CMAKE_MATCH_1}")
     list(APPEND labels ${extra})
   endif()
@@ -190,9 +215,9 @@ function(hm_test_properties folder test source)
   # and the leak check then reads a wrong address ("Tracer caught signal 11", google/sanitizers#1322).
   set(sanitizer)
   if(HM_SANITIZE STREQUAL "thread")
-    set(sanitizer "OMP_NUM_THREADS=1;")
+    set(sanitizer "HOWMANY_TEST_PAIRS=1;OMP_NUM_THREADS=1;")
   elseif(HM_SANITIZE MATCHES "address")
-    set(sanitizer "ASAN_OPTIONS=intercept_tls_get_addr=0;")
+    set(sanitizer "HOWMANY_TEST_PAIRS=1;ASAN_OPTIONS=intercept_tls_get_addr=0;")
   endif()
   if("alone" IN_LIST labels) # it uses all cores: other tests would take many times as long
     set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
@@ -215,5 +240,6 @@ function(hm_fuzz folder unit)
     return()
   endif()
   add_test(NAME ${folder}.${unit}_fuzz COMMAND ${unit}_fuzz ${F_ITERATIONS})
-  set_tests_properties(${folder}.${unit}_fuzz PROPERTIES LABELS "${folder};fuzz" TIMEOUT 120)
+  set_tests_properties(${folder}.${unit}_fuzz PROPERTIES LABELS "${folder};fuzz" TIMEOUT 1200 COST 120)
+  add_dependencies(unit_tests ${unit}_fuzz)
 endfunction()

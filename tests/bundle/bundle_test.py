@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process nightly
 # timeout: 1200
 """Tests that the installed folder is complete: it runs from another place and needs only the C
 library of the system."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process nightly
 # timeout: 600
 """Tests that pip installs the wheel of this build if there is only Python, and that howmany works
 there."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 300
 """Tests speedup_bench as `howmany gpus` runs it: names, JSON, samples, checks, exit codes."""
 

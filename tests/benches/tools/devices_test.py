@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 """Tests the output of `howmany devices`, as text and as JSON."""
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process nightly
 # timeout: 120
 """Tests scripts/studies/memory-check."""
 import json

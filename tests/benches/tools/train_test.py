@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 300
 """Tests `howmany train` on the command line: losses do not depend on how the work is divided."""
 

@@ -17,6 +17,7 @@
 #include "parallel/comm/comm_list.h"
 #include "tests/support/comm_claims.h"
 #include "tests/support/message_of.h"
+#include "tests/support/pairs.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {
@@ -34,6 +35,7 @@ void PrintTo(const Group& g, std::ostream* out) { *out << g.backend << "/" << g.
 
 std::vector<Group> groups(std::vector<int> worlds) {
   std::vector<Group> all;
+  if (testing_support::pairs_only()) worlds = {2, 3};
   for (const int world : worlds)
     for (const std::string_view backend : thread_comm_names(world)) all.push_back({backend, world});
   return all;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 180
 """Tests completion scripts in real shells: they offer every option that --help lists, fixed choices and paths."""
 import json

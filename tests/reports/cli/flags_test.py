@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only quick
 """Tests that a flag has one meaning and one help text in every program, those of core/base/schema/flags.inc."""
 import json
 import pathlib

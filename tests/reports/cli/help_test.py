@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only quick
 # timeout: 120
 """`howmany --help`, `howmany help` and `howmany --version`."""
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 180
 """Tests `howmany backend` and `howmany transfer` through the command line, with fake bench programs."""
 import csv

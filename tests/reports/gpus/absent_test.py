@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only quick
 """Tests `howmany gpus --model MODEL --cluster NAME --up-to N`, which measures nothing."""
 
 import contextlib

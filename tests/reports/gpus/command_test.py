@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 180
 """Tests `howmany` through the command line: answers, files and errors."""
 import csv
