@@ -16,8 +16,6 @@ MAY_INCLUDE = {
     "reports": {"core/base", "reports"},
     "tests": {"core", "parallel", "benches", "reports", "tests"},
 }
-# A room that only the command line, itself and tests include.
-STUDY, STUDY_USERS = "reports/regression/study/", ("reports/regression/study/", "reports/regression/cli.cpp", "tests/")
 FACTORIES = {"writers"}  # a list in one header declares all of the folder
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 LINKED_TOGETHER = [["core", "parallel", "benches"], ["core/base", "reports"]]
@@ -37,8 +35,6 @@ def problems(root):
                     yield f"{where}, a source file"
                 if not (root / target).is_file():
                     yield f"{where}, which is not a path from the project's root"
-                if target.startswith(STUDY) and not str(path.relative_to(root)).startswith(STUDY_USERS):
-                    yield f"{where}, which only the command line and tests may include"
                 private = re.match(r"core/backends/\w+/", target)
                 if private and folder != "tests" and not str(path.relative_to(root)).startswith(private.group()):
                     yield f"{where}, private to {private.group()}"

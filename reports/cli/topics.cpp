@@ -58,7 +58,6 @@ howmany gpus --resume DIR.
   backend.json           backend: every run; backend.samples.jsonl has the samples
   transfer.json          transfer: every run; transfer.samples.jsonl has the samples
   base.json              gate: the runs of the old program; candidate.json those of the new one
-  trace.jsonl            gate: every launch
   comparison.json        gate: the verdicts, schema howmany.comparison/1
 
 The answer goes to stdout, progress to stderr. With --json, stdout is summary.json and nothing

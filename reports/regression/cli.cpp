@@ -15,8 +15,6 @@
 #include "reports/regression/gate.h"
 #include "reports/regression/history.h"
 #include "reports/regression/history_command.h"
-#include "reports/regression/kernels.h"
-#include "reports/regression/study/self_test.h"
 #include "reports/regression/writer.h"
 
 namespace howmany::reports {
@@ -39,7 +37,6 @@ void add_judging(CLI::App& app, JudgeArguments& a) {
   add_option(app, flag::kDirection, a.directions)
       ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  add_option(app, flag::kNoise, a.noise);
   add_option(app, flag::kFormat, a.format)->type_name(format_names());
   add_repeatable(app, flag::kWrite, a.write);
   add_json(app, a.json);
@@ -109,7 +106,6 @@ void add_schedule(CLI::App& app, GateArguments& a) {
   add_option(app, flag::kTimeBudget, a.time_budget)->check(above_zero());
   add_option(app, flag::kRunTimeout, a.run_timeout)->check(above_zero());
   add_option(app, flag::kSeed, a.seed);
-  add_switch_off(app, flag::kNoCanary, a.canary);
   add_switch_off(app, flag::kNoShortcut, a.shortcut);
   add_out(app, a.out);
 }
@@ -122,8 +118,6 @@ void add_gate(CLI::App& sub, int& code) {
   add_judging(*app, a->judge);
   add_measured_sides(*app, *a);
   add_schedule(*app, *a);
-  add_switch(*app, flag::kSelfTest, a->self_test);
-  add_option(*app, flag::kBlocks, a->blocks)->check(whole_between(1, int64_t{1} << 30));
   app->footer(
       std::string(kVerdicts) + kExitCodes +
       "Examples:\n"
@@ -131,23 +125,12 @@ void add_gate(CLI::App& sub, int& code) {
       "  howmany gate --base-build build-main --candidate-build build --bench core_bench\n"
       "  howmany gate --base-script 'python main/train.py' --candidate-script 'python train.py'\n"
       "  howmany gate --base ... --candidate ... --write junit=gate.xml --time-budget 300\n"
-      "  howmany gate --self-test --out gate-trace --time-budget 1200   # again: continues\n"
       "  howmany compare OUT/base.json OUT/candidate.json              # judges again, in pairs");
   app->callback([a, &code] {
     // script_bench takes no flags of the gate. Equal script files may import different modules.
     if (!a->base_script.empty()) a->plain = true, a->shortcut = false;
-    code = a->self_test ? run_self_test(*a) : run_gate(*a);
+    code = run_gate(*a);
   });
-}
-
-void add_worker(CLI::App& sub, int& code) {
-  auto* const app = &sub;
-  auto a = std::make_shared<WorkerArguments>();
-  add_option(*app, flag::kStudyKernels, a->kernels)->delimiter(',');
-  add_option(*app, flag::kExtra, a->extra)->check(between(0, 1000));
-  add_option(*app, flag::kRepetitions, a->repetitions)->check(whole_between(1, 1000));
-  add_option(*app, flag::kSeed, a->seed);
-  app->callback([a, &code] { code = run_worker(*a); });
 }
 
 void add_history(CLI::App& sub, int& code) {

@@ -13,7 +13,6 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
-#include "reports/regression/canary.h"
 #include "reports/regression/writer.h"
 #include "reports/results/record.h"
 
@@ -29,22 +28,6 @@ std::pair<const Writer*, std::string> output(const std::string& text) {
     throw InputError(fmt::format("--write: \"{}\" is not FORMAT=FILE", text));
   }
   return {&find_writer(text.substr(0, equals)), text.substr(equals + 1)};
-}
-
-// Reads the A/A spread of this machine: {"schema": "howmany.noise/1", "spread": {NAME: 0.01}}.
-std::map<std::string, double> read_spread(const std::string& path) {
-  const nlohmann::json json = parse_json(read_text(path), path);
-  const JsonNode root(json, path);
-  if (const std::string schema = root.at("schema").string(); schema != "howmany.noise/1") {
-    root.fail("schema is \"" + schema + "\", this program reads howmany.noise/1");
-  }
-  std::map<std::string, double> spread;
-  for (const auto& [name, value] : root.at("spread").members()) {
-    const double share = value.number();
-    if (share < 0 || share > 1) value.fail("is not a share between 0 and 1");
-    spread[name] = share;
-  }
-  return spread;
 }
 
 }  // namespace
@@ -69,7 +52,6 @@ JudgeOptions judge_options(const JudgeArguments& a) {
   if (a.same_within) options.same_within = parse_share("--same-within", *a.same_within);
   options.metrics = a.metrics;
   for (const std::string& direction : a.directions) add_metric_kind(options.kinds, direction);
-  if (!a.noise.empty()) options.spread = read_spread(a.noise);
   return options;
 }
 
@@ -108,7 +90,7 @@ int run_compare(const CompareArguments& arguments) {
   auto other = std::async(std::launch::async, [&] { return read_suite(arguments.candidate); });
   const Suite base = read_suite(arguments.base), candidate = other.get();
   refuse_unknown_metrics(base, candidate, options);
-  const Comparison comparison = judge_without_canary(base, candidate, options);
+  const Comparison comparison = judge(base, candidate, options);
   if (comparison.likeness.level == Likeness::Level::kNot && !arguments.judge.force) {
     fmt::print(stderr, "howmany: not comparable, {}. Use --force to compare them.\n",
                refusal(comparison.likeness));

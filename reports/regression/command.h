@@ -23,7 +23,6 @@ struct JudgeArguments {
   double alpha = 0.05;
   std::optional<std::string> min_effect, same_within;  // "2%" or "0.02"
   std::vector<std::string> metrics, directions;
-  std::string noise;               // noise.json of `gate --self-test`
   std::vector<std::string> write;  // FORMAT=FILE
   std::string format = "text";
   bool json = false, strict = false, force = false, quiet = false;

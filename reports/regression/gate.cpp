@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/regression/gate.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
-#include <ctime>
-#include <filesystem>
 
+#include "core/base/budget.h"
 #include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
-#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
-#include "reports/regression/canary.h"
+#include "reports/regression/change_text.h"
 #include "reports/regression/identical.h"
-#include "reports/regression/ranks.h"
+#include "reports/regression/launches.h"
 #include "reports/regression/rules.h"
 #include "reports/regression/sides.h"
 #include "reports/regression/writer.h"
@@ -30,189 +25,145 @@
 namespace howmany::reports {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr int kMinScreened = 6;  // fewest pairs that give an interval
+constexpr int kMinPairs = 6;  // fewest that give an interval
 
 LaunchOptions launch_options(const GateArguments& a) {
   return {a.repetitions, a.min_seconds, a.run_timeout, a.plain};
 }
 
-LaunchOptions canary_options() { return {.timeout_seconds = 60, .plain = true}; }
-
-std::vector<std::string> canary_command(double extra) {
-  return own_command(
-      {"gate-worker", flag::kStudyKernels, "hash", flag::kExtra, fmt::format("{}", 100 * extra)});
+// Returns the smallest slowdown that would have been found in every SAME measurement, or "".
+std::string sensitivity(const Comparison& c) {
+  const Row* noisiest = nullptr;
+  for (const Row& row : c.rows) {
+    if (row.verdict != Verdict::kSame || !row.finds) continue;
+    if (noisiest == nullptr || *row.finds > *noisiest->finds) noisiest = &row;
+  }
+  if (noisiest == nullptr) return "";
+  return fmt::format("a slowdown of {:.1f} % or more would have been found ({} is the noisiest)",
+                     100 * *noisiest->finds, shortened(noisiest->benchmark, kNameWidth));
 }
 
-double canary_extra(const GateArguments& a) {
-  const double floor =
-      a.judge.min_effect ? parse_share("--min-effect", *a.judge.min_effect) : kPairedEffect;
-  return std::max(kCanaryExtra, kCanaryFloors * floor);
-}
-
-// Measures blocks and keeps them, even if a launch throws.
+// Measures blocks, each a launch of both sides, and keeps them even if a launch throws.
 class Gate {
  public:
   Gate(const GateArguments& arguments, const Commands& commands, const std::string& folder)
       : a_(arguments),
         folder_(folder),
-        rules_{a_.screen, a_.pairs, judge_options(a_.judge)},
-        turns_(a_.seed),
-        base_("base", commands.base, launch_options(a_)),
-        candidate_("candidate", commands.candidate, launch_options(a_)),
-        base_canary_("base", {canary_command(0)}, canary_options()),
-        candidate_canary_("candidate", {canary_command(canary_extra(a_))}, canary_options()),
-        trace_(folder + "/trace.jsonl") {}
+        options_(judge_options(a_.judge)),
+        order_(a_.seed),
+        programs_{Side("base", commands.base, launch_options(a_)),
+                  Side("candidate", commands.candidate, launch_options(a_))} {}
 
   int run() {
     calibrate();
     if (interrupted()) return finish({});
-    const Likeness alike = likeness(contexts_[0], contexts_[1]);
+    const Likeness alike = likeness(sides_[0].context, sides_[1].context);
     if (alike.level == Likeness::Level::kNot && !a_.judge.force) {
       fmt::print(stderr, "howmany: not comparable, {}. Use --force to compare them.\n",
                  refusal(alike));
       return exit_code::kNotComparable;
     }
     plan();
-    measure(rules_.screen, "screen");
-    const Comparison screen = judged(0, block_);
+    measure(screen_, "screen");
+    const Comparison screen = judged(0, {});
     const std::vector<std::string> open = to_escalate(screen);
     if (interrupted() || open.empty()) return finish(screen);
+    keep();
     const int64_t fresh = block_;
-    base_.choose(open);
-    candidate_.choose(open);
-    measure(rules_.pairs, fmt::format("{} again", open.size()));
-    const auto enough = std::min<int64_t>(rules_.pairs, kMinScreened);
-    if (block_ - fresh < enough) return finish(unsettled(screen, "the time was up"));
-    return finish(settled(screen, judged(fresh, block_, open)));
+    for (Side& side : programs_) side.choose(open);
+    measure(pairs_, fmt::format("{} again", open.size()));
+    if (block_ - fresh < std::min<int64_t>(pairs_, kMinPairs)) {
+      return finish(unsettled(screen, "the time was up"));
+    }
+    return finish(settled(screen, judged(fresh, open)));
   }
 
-  // Writes the results so far after a failed launch.
+  // Writes the results so far.
   void keep() {
-    for (const char* arm : {"base", "candidate"}) {
-      Suite suite = suite_of(launches_, arm, rules_.judge.kinds);
-      suite.context = contexts_[arm == std::string("base") ? 0 : 1];
-      suite.context["howmany_blocks"] = folder_;
-      write_text(fmt::format("{}/{}.json", folder_, arm), bench_json(suite));
+    for (size_t i = 0; i < sides_.size(); ++i) {
+      write_text(fmt::format("{}/{}.json", folder_, programs_[i].name()), bench_json(sides_[i]));
     }
   }
 
  private:
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-  void say(const std::string& text) const {
-    if (!a_.judge.quiet) fmt::print(stderr, "{}\n", text);
-  }
-
   void calibrate() {
-    const Suite base = base_.calibrate();
-    contexts_[0] = base.context;
-    if (interrupted()) return;
-    const Suite candidate = candidate_.calibrate();
-    contexts_[1] = candidate.context;
-    if (interrupted()) return;
-    refuse_unknown_metrics(base, candidate, rules_.judge);
-    block_seconds_ = base_.wall_seconds() + candidate_.wall_seconds();
-    odd_ = {only_odd(base), only_odd(candidate)};
-    fixed_ = !a_.plain && base_.fix_iterations(base) && candidate_.fix_iterations(base);
-    if (!fixed_) notes_.emplace_back("iterations: as each process chooses them");
-    if (!a_.canary) return;
-    base_canary_.calibrate();
-    if (!interrupted()) candidate_canary_.calibrate();
-    block_seconds_ += base_canary_.wall_seconds() + candidate_canary_.wall_seconds();
-  }
-
-  // Benchmarks that failed or were skipped in the calibration, so that they are reported.
-  static Suite only_odd(const Suite& suite) {
-    Suite odd = suite;
-    std::erase_if(odd.benchmarks,
-                  [](const Benchmark& b) { return b.error.empty() && b.skipped.empty(); });
-    return odd;
+    std::array<Suite, 2> first;
+    for (size_t i = 0; i < first.size(); ++i) {
+      first[i] = programs_[i].calibrate();
+      sides_[i].context = first[i].context;
+      sides_[i].context["howmany_blocks"] = folder_;
+      if (interrupted()) return;
+      block_seconds_ += programs_[i].wall_seconds();
+      note_odd(first[i], i);
+    }
+    refuse_unknown_metrics(first[0], first[1], options_);
+    const bool fixed =
+        !a_.plain && programs_[0].fix_iterations(first[0]) && programs_[1].fix_iterations(first[0]);
+    if (!fixed) notes_.emplace_back("iterations: as each process chooses them");
   }
 
   // Fixes the number of pairs before the first one, as the time budget allows. Stopping early
   // because of the results would raise false alarms.
   void plan() {
-    const double left = a_.time_budget - elapsed();
-    const auto affordable = static_cast<int>(std::max(0.0, left / std::max(1e-3, block_seconds_)));
-    if (affordable >= rules_.screen + rules_.pairs) return;
-    rules_.screen = std::clamp(affordable / 4, kMinScreened, rules_.screen);
-    rules_.pairs = std::clamp(affordable - rules_.screen, kMinScreened, rules_.pairs);
+    const double left = budget_.left() / std::max(1e-3, block_seconds_);
+    if (left >= screen_ + pairs_) return;
+    const auto affordable = static_cast<int>(left);
+    screen_ = std::clamp(affordable / 4, kMinPairs, screen_);
+    pairs_ = std::clamp(affordable - screen_, kMinPairs, pairs_);
     notes_.push_back(fmt::format("the time budget of {} allows {} + {} pairs instead of {} + {}",
-                                 format_seconds(a_.time_budget), rules_.screen, rules_.pairs,
-                                 a_.screen, a_.pairs));
+                                 format_seconds(a_.time_budget), screen_, pairs_, a_.screen,
+                                 a_.pairs));
   }
 
   void measure(int pairs, const std::string& what) {
-    say(fmt::format("{}: {} pairs, about {}", what, pairs,
-                    format_seconds(std::ceil(pairs * block_seconds_))));
+    if (!a_.judge.quiet) {
+      fmt::print(stderr, "{}: {} pairs, about {}\n", what, pairs,
+                 format_seconds(std::ceil(pairs * block_seconds_)));
+    }
     for (int i = 0; i < pairs && !interrupted(); ++i) {
-      if (elapsed() > a_.time_budget * 1.1 && i >= kMinScreened) return;
+      if (i >= kMinPairs && !budget_.fits(block_seconds_)) return;
       block();
     }
   }
 
   void block() {
-    const bool base_first = turns_.base_first();
-    std::vector<Launch> both;
-    for (const bool base : {base_first, !base_first}) {
-      both.push_back(launch(base ? base_ : candidate_, base ? base_canary_ : candidate_canary_,
-                            static_cast<int64_t>(both.size())));
+    const size_t first = order_.base_first() ? 0 : 1;
+    std::array<Suite, 2> both;
+    for (const size_t i : {first, 1 - first}) {
+      both[i] = programs_[i].run();
       if (interrupted()) return;  // incomplete blocks are dropped
     }
-    for (Launch& one : both) {
-      trace_.add(one);
-      launches_.push_back(std::move(one));
+    for (size_t i = 0; i < both.size(); ++i) {
+      note_odd(both[i], i);
+      add_launch(sides_[i], both[i], block_, options_.kinds);
     }
     ++block_;
   }
 
-  Launch launch(Side& side, Side& canary, int64_t position) {
-    const Suite suite = side.run();
-    note_failures(suite, &side == &candidate_ ? 1 : 0);
-    Launch launch = launch_of(suite);
-    launch.block = block_;
-    launch.arm = side.name();
-    launch.position = position;
-    launch.wall_seconds = side.wall_seconds();
-    if (a_.canary && !interrupted()) {
-      for (auto& [name, metrics] : launch_of(canary.run()).values) launch.values[kCanary] = metrics;
-    }
-    return launch;
-  }
-
-  // One failure marks a benchmark as failed, because its other launches cannot be trusted.
-  void note_failures(const Suite& suite, size_t which) {
+  // Keeps each benchmark that failed or was skipped. One failure makes its other launches
+  // untrustworthy.
+  void note_odd(const Suite& suite, size_t side) {
     for (const Benchmark& benchmark : suite.benchmarks) {
-      std::vector<Benchmark>& known = odd_[which].benchmarks;
-      const bool is_known = std::any_of(
-          known.begin(), known.end(), [&](const Benchmark& b) { return b.name == benchmark.name; });
-      if (!benchmark.error.empty() && !is_known) known.push_back(benchmark);
+      if (benchmark.error.empty() && benchmark.skipped.empty()) continue;
+      if (!std::ranges::count(odd_[side], benchmark.name, &Benchmark::name)) {
+        odd_[side].push_back(benchmark);
+      }
     }
   }
 
-  Suite side_of(const char* arm, int64_t first, int64_t last) const {
-    Suite suite = blocks_of(suite_of(launches_, arm, rules_.judge.kinds), first, last);
-    const size_t which = arm == std::string("base") ? 0 : 1;
-    suite.source = fmt::format("{}", arm);
-    suite.context = contexts_[which];
-    suite.context["howmany_blocks"] = folder_;
-    for (const Benchmark& odd : odd_[which].benchmarks) {
+  Suite since(size_t side, int64_t first, const std::vector<std::string>& names) const {
+    Suite suite = blocks_of(sides_[side], first, block_);
+    suite.source = programs_[side].name();
+    for (const Benchmark& odd : odd_[side]) {
       std::erase_if(suite.benchmarks, [&](const Benchmark& b) { return b.name == odd.name; });
       suite.benchmarks.push_back(odd);
     }
-    return suite;
+    return only(suite, names);
   }
 
-  Comparison judged(int64_t first, int64_t last, const std::vector<std::string>& names = {}) const {
-    const Suite base = without_canary(side_of("base", first, last)),
-                candidate = without_canary(side_of("candidate", first, last));
-    return judge(only(base, names), only(candidate, names), rules_.judge);
-  }
-
-  bool saw_canary() const {
-    return canary_was_caught(side_of("base", 0, block_), side_of("candidate", 0, block_),
-                             rules_.judge);
+  // Judges the blocks from `first` on.
+  Comparison judged(int64_t first, const std::vector<std::string>& names) const {
+    return judge(since(0, first, names), since(1, first, names), options_);
   }
 
   int finish(Comparison comparison) {
@@ -222,16 +173,9 @@ class Gate {
                  folder_);
       return exit_code::kInterrupted;
     }
-    if (a_.canary && !saw_canary()) {
-      mistrust(comparison);
-      notes_.push_back(
-          fmt::format("the canary, {:.0f} % more work, was not caught", 100 * canary_extra(a_)));
-    } else if (a_.canary) {
-      notes_.push_back(
-          fmt::format("the canary, {:.0f} % more work, was caught", 100 * canary_extra(a_)));
-    }
+    if (const std::string found = sensitivity(comparison); !found.empty()) notes_.push_back(found);
     notes_.push_back(fmt::format("{} pairs of launches in {}, seed {}", block_,
-                                 format_seconds(std::round(elapsed())), a_.seed));
+                                 format_seconds(std::round(budget_.elapsed())), a_.seed));
     comparison.notes.insert(comparison.notes.end(), notes_.begin(), notes_.end());
     write_text(folder_ + "/comparison.json", as_json(comparison));
     return print_result(comparison, a_.judge);
@@ -239,18 +183,17 @@ class Gate {
 
   const GateArguments& a_;
   std::string folder_;
-  GateRules rules_;
-  Turns turns_;
-  Side base_, candidate_, base_canary_, candidate_canary_;
-  TraceFile trace_;
-  Clock::time_point start_ = Clock::now();
-  std::array<nlohmann::json, 2> contexts_;
-  std::array<Suite, 2> odd_;
-  std::vector<Launch> launches_;
+  JudgeOptions options_;
+  Budget budget_{a_.time_budget};
+  RunOrder order_;
+  // [0] is the base, [1] the candidate.
+  std::array<Side, 2> programs_;
+  std::array<Suite, 2> sides_;
+  std::array<std::vector<Benchmark>, 2> odd_;
   std::vector<std::string> notes_;
+  int screen_ = a_.screen, pairs_ = a_.pairs;
   int64_t block_ = 0;
   double block_seconds_ = 0;
-  bool fixed_ = false;
 };
 
 bool all_identical(const Commands& commands) {

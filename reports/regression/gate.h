@@ -21,12 +21,9 @@ struct GateArguments {
   int screen = 10, pairs = 40, repetitions = 3;
   double min_seconds = 0.01, time_budget = 300, run_timeout = 120;
   uint64_t seed = 1;
-  bool plain = false, canary = true, shortcut = true;
+  bool plain = false, shortcut = true;
   std::string out;
   JudgeArguments judge;
-
-  bool self_test = false;  // run_self_test() instead of run_gate()
-  int64_t blocks = 15000;  // self-test only
 };
 
 int run_gate(const GateArguments& arguments);

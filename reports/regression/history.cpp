@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <span>
 
 #include "core/base/statistics.h"
@@ -14,154 +14,25 @@ namespace howmany::reports {
 namespace {
 
 using Values = std::vector<double>;
+using Cuts = std::vector<size_t>;  // first point of each level but the first
 
-Values logs_of(const Series& series) {
-  Values values;
-  for (const HistoryPoint& point : series.points) values.push_back(std::log(point.ratio));
-  return values;
-}
+constexpr double kPenalty = 14;         // of a cut, in variances of the noise
+constexpr double kMinVariance = 1e-10;  // of logarithms: a clock's resolution
 
-double squares(std::span<const double> values) {
-  const double center = mean(values);
-  double sum = 0;
-  for (const double x : values) sum += (x - center) * (x - center);
-  return sum;
-}
-
-// Returns midranks, which bound the weight of outliers.
-Values ranks_of(const Values& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return values[a] < values[b]; });
-  Values ranks(values.size());
-  for (size_t i = 0; i < order.size();) {
-    size_t end = i;
-    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-    for (size_t k = i; k < end; ++k) ranks[order[k]] = static_cast<double>(i + end + 1) / 2;
-    i = end;
-  }
-  return ranks;
-}
-
-struct Split {
-  size_t at = 0;  // index of the first value of the second part
-  double size = 0;
-};
-
-// Returns the split with the largest difference of means, in standard errors.
-Split best_split(const Values& values, size_t least) {
-  const double total = std::accumulate(values.begin(), values.end(), 0.0);
-  const auto n = static_cast<double>(values.size());
-  Split best;
-  double sum = 0;
-  for (size_t k = 1; k + least <= values.size(); ++k) {
-    sum += values[k - 1];
-    if (k < least) continue;
-    const auto left = static_cast<double>(k);
-    const double size =
-        std::abs(sum / left - (total - sum) / (n - left)) * std::sqrt(left * (n - left) / n);
-    if (size > best.size) best = {k, size};
-  }
-  return best;
-}
-
-Values residuals(const Values& values, size_t at) {
-  const double left = mean(std::span(values).first(at)),
-               right = mean(std::span(values).subspan(at));
-  Values rest = values;
-  for (size_t i = 0; i < rest.size(); ++i) rest[i] -= i < at ? left : right;
-  return rest;
-}
-
-struct Line {
-  double slope = 0, error = 0;
-};
-
-Line line_through(const Values& values) {
-  const auto n = static_cast<double>(values.size());
-  const double center = (n - 1) / 2, level = mean(values);
-  double cross = 0, square = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double x = static_cast<double>(i) - center;
-    cross += x * (values[i] - level);
-    square += x * x;
-  }
-  const double slope = cross / square;
-  return {slope, std::max(0.0, squares(values) - slope * cross)};
-}
-
-Values residuals(const Values& values) {
-  const double slope = line_through(values).slope, level = mean(values);
-  const double center = (static_cast<double>(values.size()) - 1) / 2;
-  Values rest = values;
-  for (size_t i = 0; i < rest.size(); ++i) {
-    rest[i] -= level + slope * (static_cast<double>(i) - center);
-  }
-  return rest;
-}
-
-// Lag-1 autocorrelation around a mean of 0, corrected for bias.
-double correlation(const Values& rest) {
-  double product = 0, all = 0;
-  for (const double x : rest) all += x * x;
-  for (size_t i = 1; i < rest.size(); ++i) product += rest[i] * rest[i - 1];
-  return all > 0 ? product / all + 1 / static_cast<double>(rest.size()) : 0;
-}
-
-// Estimates the autocorrelation from differences of neighbours, which steps and trends hardly
-// affect. For noise with correlation r, that of the differences is (r - 1) / 2.
-double correlation_by_differences(const Values& values) {
-  Values differences;
-  for (size_t i = 1; i < values.size(); ++i) differences.push_back(values[i] - values[i - 1]);
-  return 1 + 2 * correlation(differences);
-}
-
-// Returns the block length for the permutation, because a slow day affects several consecutive
-// runs. Steps and trends look like correlation too, so the smallest of three estimates counts:
-// without the suspected step, without a line, and from differences.
-size_t block_length(const Values& values, size_t split) {
-  const double r = std::min({correlation(residuals(values, split)), correlation(residuals(values)),
-                             correlation_by_differences(values), 0.9});
-  const auto n = static_cast<double>(values.size());
-  if (r < 1.6 / std::sqrt(n)) return 1;
-  const auto length = static_cast<size_t>(std::ceil(3 * (1 + r) / (1 - r)));
-  return std::clamp<size_t>(length, 1, std::max<size_t>(1, values.size() / 6));
-}
-
-Values shuffled_blocks(const Values& values, size_t length, std::mt19937_64& random) {
-  const size_t offset = random() % length;
-  if (length == 1) {
-    Values out = values;
-    std::shuffle(out.begin(), out.end(), random);
-    return out;
-  }
-  std::vector<size_t> starts;
-  if (offset > 0) starts.push_back(0);
-  for (size_t at = offset; at < values.size(); at += length) starts.push_back(at);
-  std::vector<std::pair<size_t, size_t>> blocks;
-  for (size_t i = 0; i < starts.size(); ++i) {
-    blocks.emplace_back(starts[i], i + 1 < starts.size() ? starts[i + 1] : values.size());
-  }
-  std::shuffle(blocks.begin(), blocks.end(), random);
-  Values out;
-  for (const auto& [from, to] : blocks) {
-    out.insert(out.end(), values.begin() + static_cast<std::ptrdiff_t>(from),
-               values.begin() + static_cast<std::ptrdiff_t>(to));
-  }
-  return out;
-}
-
-// Running sums of centred values, which give the squares of any part at once.
+// Sums of centred values, which give the squares of any part at once.
 class Sums {
  public:
-  explicit Sums(const Values& values) : sums_(values.size() + 1), squares_(values.size() + 1) {
-    const double center = mean(values);
+  explicit Sums(const Values& values)
+      : center_(mean(values)), sums_(values.size() + 1), squares_(values.size() + 1) {
     for (size_t i = 0; i < values.size(); ++i) {
-      const double x = values[i] - center;
+      const double x = values[i] - center_;
       sums_[i + 1] = sums_[i] + x;
       squares_[i + 1] = squares_[i] + x * x;
     }
+  }
+  size_t size() const { return sums_.size() - 1; }
+  double mean_of(size_t from, size_t to) const {
+    return center_ + (sums_[to] - sums_[from]) / static_cast<double>(to - from);
   }
   // Returns the sum of squared differences from the mean of [from, to).
   double squares(size_t from, size_t to) const {
@@ -171,95 +42,225 @@ class Sums {
   }
 
  private:
+  double center_;
   Values sums_, squares_;
 };
 
-// Returns the range of split positions with a log-likelihood within 3.3 of the best.
-std::pair<size_t, size_t> suspects(const Values& values, size_t at, size_t least) {
-  const Sums sums(values);
-  const auto error = [&](size_t k) {
-    return std::max(sums.squares(0, k) + sums.squares(k, values.size()), 1e-300);
-  };
-  const auto n = static_cast<double>(values.size());
-  const double limit = n / 2 * std::log(error(at)) + 3.3;
-  size_t from = at, to = at;
-  while (from > least && n / 2 * std::log(error(from - 1)) <= limit) --from;
-  while (to + least < values.size() && n / 2 * std::log(error(to + 1)) <= limit) ++to;
-  return {from, to};
-}
-
-// Returns an upper bound of the chance that shuffled values have a split of this size: Serfling's
-// inequality for the smaller part, summed over both directions and all splits.
-double bound_of_chance(const Values& values, double size) {
-  const auto n = static_cast<double>(values.size());
-  const auto [low, high] = std::ranges::minmax(values);
-  const double range = high - low;
-  return 2 * n * std::exp(-2 * size * size / (range * range) * n / (n + 2));
-}
-
-// Counts shuffles that are as extreme as the values. Returns the permutation p-value
-// (z + 1) / (Z + 1), or a lower bound above alpha as soon as that is certain.
-template <class IsExtreme>
-double permutation_p(const HistoryOptions& options, const IsExtreme& is_extreme) {
-  std::mt19937_64 random(options.seed);
-  const double all = options.permutations + 1.0;
-  int extreme = 0;
-  for (int i = 0; i < options.permutations; ++i) {
-    extreme += is_extreme(random) ? 1 : 0;
-    if ((extreme + 1) / all > options.alpha) break;
+// Returns the variance of the noise from differences of neighbours, which steps and trends hardly
+// affect. Autocorrelation makes it too small.
+double variance_of_differences(const Values& values) {
+  Values sizes;
+  double squares = 0;
+  for (size_t i = 1; i < values.size(); ++i) {
+    sizes.push_back(std::abs(values[i] - values[i - 1]));
+    squares += sizes.back() * sizes.back();
   }
-  return (extreme + 1) / all;
+  const double deviation = 1.4826 * median(sizes);
+  const double variance =
+      deviation > 0 ? deviation * deviation : squares / static_cast<double>(sizes.size());
+  return std::max(variance / 2, kMinVariance);
+}
+
+// Moves outliers to three standard deviations from the median of seven neighbours (Hampel's
+// filter). A step of two points or more stays.
+Values without_outliers(const Values& values, double variance) {
+  constexpr size_t kHalf = 3;
+  const double limit = 3 * std::sqrt(variance);
+  Values clipped = values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t from = i - std::min(i, kHalf), to = std::min(values.size(), i + kHalf + 1);
+    const double center = median(std::span(values).subspan(from, to - from));
+    clipped[i] = std::clamp(values[i], center - limit, center + limit);
+  }
+  return clipped;
+}
+
+// Returns the cuts with the least squares plus a penalty each: PELT (Killick, Fearnhead and Eckley,
+// JASA 2012). Long series keep the best candidates only, so time is linear.
+Cuts best_cuts(const Sums& sums, double penalty, size_t least) {
+  constexpr size_t kMaxCandidates = 256;
+  const size_t n = sums.size();
+  Values best(n + 1, std::numeric_limits<double>::infinity());
+  Cuts previous(n + 1);
+  std::vector<std::pair<double, size_t>> candidates = {{0, 0}};  // cost of [start, to), start
+  best[0] = -penalty;
+  for (size_t to = least; to <= n; ++to) {
+    for (auto& [cost, start] : candidates) cost = best[start] + sums.squares(start, to);
+    const auto lowest = std::ranges::min_element(candidates);
+    best[to] = lowest->first + penalty;
+    previous[to] = lowest->second;
+    std::erase_if(candidates, [&](const auto& candidate) { return candidate.first > best[to]; });
+    if (candidates.size() > kMaxCandidates) {
+      const auto middle = candidates.begin() + kMaxCandidates / 2;
+      std::ranges::nth_element(candidates, middle);
+      candidates.erase(middle, candidates.end());
+    }
+    if (to + 1 >= 2 * least) candidates.emplace_back(0, to + 1 - least);
+  }
+  Cuts cuts;
+  for (size_t at = previous[n]; at > 0; at = previous[at]) cuts.push_back(at);
+  std::ranges::reverse(cuts);
+  return cuts;
+}
+
+Values residuals(const Values& values, const Sums& sums, const Cuts& cuts) {
+  Values rest = values;
+  size_t from = 0;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    const size_t to = i < cuts.size() ? cuts[i] : values.size();
+    for (size_t k = from; k < to; ++k) rest[k] -= sums.mean_of(from, to);
+    from = to;
+  }
+  return rest;
+}
+
+// Lag-1 autocorrelation of the noise around the levels, corrected for bias; 0 if not significant.
+double correlation(const Values& rest, size_t levels) {
+  const auto n = static_cast<double>(rest.size());
+  double product = 0, all = 0;
+  for (const double x : rest) all += x * x;
+  for (size_t i = 1; i < rest.size(); ++i) product += rest[i] * rest[i - 1];
+  const double r = all > 0 ? product / all + static_cast<double>(levels) / n : 0;
+  return r < 2 / std::sqrt(n) ? 0 : std::min(r, 0.8);
+}
+
+// Two-sided p-value of Student's t.
+double p_of(double t, double degrees) {
+  const boost::math::students_t student(std::max(1.0, degrees));
+  return 2 * boost::math::cdf(boost::math::complement(student, std::abs(t)));
+}
+
+struct Line {
+  double slope = 0, error = 0, p = 1;
+};
+
+// `inflation` is the number of points that carry as much as one independent point.
+Line line_through(const Values& values, double inflation) {
+  const auto n = static_cast<double>(values.size());
+  const double center = (n - 1) / 2, level = mean(values);
+  double cross = 0, square = 0, all = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double x = static_cast<double>(i) - center, y = values[i] - level;
+    cross += x * y;
+    square += x * x;
+    all += y * y;
+  }
+  Line line{cross / square, std::max(0.0, all - cross * cross / square)};
+  const double variance = std::max(line.error / (n - 2), kMinVariance) * inflation / square;
+  line.p = p_of(line.slope / std::sqrt(variance), n / inflation - 2);
+  return line;
 }
 
 class Search {
  public:
   Search(const Values& values, const HistoryOptions& options)
-      : values_(values), options_(options) {}
+      : options_(options),
+        clipped_(without_outliers(values, variance_of_differences(values))),
+        sums_(clipped_),
+        least_(static_cast<size_t>(options.min_points)) {
+    // The first cuts ignore the autocorrelation. Their residuals give it.
+    const double variance = variance_of_differences(clipped_);
+    cuts_ = best_cuts(sums_, kPenalty * variance, least_);
+    const double r = correlation(residuals(clipped_, sums_, cuts_), cuts_.size() + 1);
+    inflation_ = (1 + r) / (1 - r);
+    if (r > 0) {
+      cuts_ = best_cuts(sums_, kPenalty * variance / (1 - r) * inflation_, least_);
+    }
+    while (remove_weakest()) {
+    }
+  }
 
-  std::vector<LevelChange> run() {
-    divide(0, values_.size());
-    std::sort(steps_.begin(), steps_.end(),
-              [](const LevelChange& a, const LevelChange& b) { return a.first_bad < b.first_bad; });
-    return std::move(steps_);
+  std::vector<LevelChange> steps(const Values& values) const {
+    std::vector<LevelChange> steps;
+    for (size_t i = 0; i < cuts_.size(); ++i) {
+      const auto [from, at, to] = around(i);
+      const double change = median(std::span(values).subspan(at, to - at)) -
+                            median(std::span(values).subspan(from, at - from));
+      const auto [first, last] = suspects(from, at, to);
+      steps.push_back({first - 1, last, std::expm1(change), p_value(i)});
+    }
+    return steps;
+  }
+
+  double inflation() const { return inflation_; }
+  const Values& clipped() const { return clipped_; }
+  size_t last_cut() const { return cuts_.empty() ? 0 : cuts_.back(); }
+
+  // True if a line fits better than the levels by BIC. A cut costs 1.5 parameters: its level, and
+  // its place among n.
+  bool is_line(const Line& line) const {
+    const auto n = static_cast<double>(sums_.size()) / inflation_;
+    const double rise = std::abs(line.slope) * static_cast<double>(sums_.size() - 1);
+    if (rise < std::log1p(options_.min_effect) || line.p > options_.alpha) return false;
+    double error = 0;
+    for (const double x : residuals(clipped_, sums_, cuts_)) error += x * x;
+    const auto bic = [&](double sum, double parameters) {
+      return n * std::log(std::max(sum, 1e-300)) + parameters * std::log(n);
+    };
+    return bic(line.error, 2) < bic(error, 1 + 1.5 * static_cast<double>(cuts_.size()));
   }
 
  private:
-  void divide(size_t first, size_t last) {
-    const auto least = static_cast<size_t>(options_.min_points);
-    if (last - first < 2 * least) return;
-    const Values part(values_.begin() + static_cast<std::ptrdiff_t>(first),
-                      values_.begin() + static_cast<std::ptrdiff_t>(last));
-    const Values ranks = ranks_of(part);
-    const Split split = best_split(ranks, least);
-    if (split.at == 0) return;
-    const double p = chance(ranks, split, least);
-    if (p > options_.alpha) return;
-    const double change =
-        median(std::span(part).subspan(split.at)) - median(std::span(part).first(split.at));
-    if (std::abs(change) >= std::log1p(options_.min_effect)) {
-      const auto [from, to] = suspects(part, split.at, least);
-      steps_.push_back({first + from - 1, first + to, std::expm1(change), p});
-    }
-    divide(first, first + split.at);
-    divide(first + split.at, last);
+  // Returns the first point of the level before cut i, the cut, and the end of the level after.
+  std::array<size_t, 3> around(size_t i) const {
+    return {i > 0 ? cuts_[i - 1] : 0, cuts_[i], i + 1 < cuts_.size() ? cuts_[i + 1] : sums_.size()};
   }
 
-  // Returns the permutation p-value of a difference of this size. Never 0. No shuffle of a million
-  // reaches a difference with a bound below kCertain, so none is drawn then.
-  double chance(const Values& ranks, const Split& split, size_t least) const {
-    constexpr double kCertain = 1e-7;
-    const size_t length = block_length(ranks, split.at);
-    if (length == 1 && bound_of_chance(ranks, split.size) < kCertain) {
-      return 1 / (options_.permutations + 1.0);
-    }
-    return permutation_p(options_, [&](std::mt19937_64& random) {
-      return best_split(shuffled_blocks(ranks, length, random), least).size >= split.size;
-    });
+  double difference(size_t i) const {
+    const auto [from, at, to] = around(i);
+    return sums_.mean_of(at, to) - sums_.mean_of(from, at);
   }
 
-  const Values& values_;
+  double p_value(size_t i) const {
+    const auto [from, at, to] = around(i);
+    const auto left = static_cast<double>(at - from), right = static_cast<double>(to - at);
+    const double squares = sums_.squares(from, at) + sums_.squares(at, to);
+    const double variance = std::max(squares / (left + right - 2), kMinVariance) * inflation_;
+    return p_of(difference(i) / std::sqrt(variance * (1 / left + 1 / right)),
+                (left + right) / inflation_ - 2);
+  }
+
+  // 0: the change is significant and large enough.
+  double weakness(size_t i) const {
+    if (const double p = p_value(i); p > options_.alpha) return 1 + p;
+    return std::max(0.0, 1 - std::abs(difference(i)) / std::log1p(options_.min_effect));
+  }
+
+  // Removes every cut that is weaker than its neighbours, as the merge step of Apache Otava does.
+  // Returns false if there is none.
+  bool remove_weakest() {
+    Values weak(cuts_.size());
+    for (size_t i = 0; i < weak.size(); ++i) weak[i] = weakness(i);
+    Cuts kept;
+    for (size_t i = 0; i < weak.size(); ++i) {
+      const bool is_weakest =
+          (i == 0 || weak[i] > weak[i - 1]) && (i + 1 == weak.size() || weak[i] >= weak[i + 1]);
+      if (weak[i] == 0 || !is_weakest) kept.push_back(cuts_[i]);
+    }
+    const bool removed = kept.size() < cuts_.size();
+    cuts_ = std::move(kept);
+    return removed;
+  }
+
+  // Returns the range of cuts with a log-likelihood within 3.3 of the best.
+  std::pair<size_t, size_t> suspects(size_t from, size_t at, size_t to) const {
+    const double half = static_cast<double>(to - from) / inflation_ / 2;
+    const auto error = [&](size_t cut) {
+      return half * std::log(std::max(sums_.squares(from, cut) + sums_.squares(cut, to), 1e-300));
+    };
+    const double limit = error(at) + 3.3;
+    size_t first = at, last = at;
+    while (first > from + 1 && error(first - 1) <= limit) --first;
+    while (last + 1 < to && error(last + 1) <= limit) ++last;
+    return {first, last};
+  }
+
   const HistoryOptions& options_;
-  std::vector<LevelChange> steps_;
+  Values clipped_;
+  Sums sums_;
+  size_t least_;
+  Cuts cuts_;
+  double inflation_ = 1;
 };
 
 // True if values alternate between two separate levels.
@@ -279,45 +280,14 @@ bool flaps_fast(const Values& values, double least_gap) {
   return gap > least_gap && gap > within && switches >= 4;
 }
 
-// True if three changes or more return to earlier levels.
+// True if four changes or more return to earlier levels.
 bool flaps_slowly(const std::vector<LevelChange>& steps) {
-  if (steps.size() < 3) return false;
+  if (steps.size() < 4) return false;
   for (size_t i = 1; i < steps.size(); ++i) {
     const double there = std::log1p(steps[i - 1].change), back = std::log1p(steps[i].change);
     if (there * back > 0 || std::abs(there + back) > 0.5 * std::abs(there)) return false;
   }
   return true;
-}
-
-// Returns the permutation p-value of this slope.
-double chance_of_slope(const Values& values, const HistoryOptions& options) {
-  const Values ranks = ranks_of(values);
-  const size_t split = best_split(ranks, 1).at;
-  if (split == 0) return 1;  // all values are equal
-  const size_t length = block_length(ranks, split);
-  const double slope = std::abs(line_through(ranks).slope);
-  return permutation_p(options, [&](std::mt19937_64& random) {
-    return std::abs(line_through(shuffled_blocks(ranks, length, random)).slope) >= slope;
-  });
-}
-
-// True if a line fits better than the steps by BIC. Each step costs two parameters.
-bool line_fits_better(const Values& values, const std::vector<LevelChange>& steps,
-                      const HistoryOptions& options) {
-  const Line line = line_through(values);
-  const auto n = static_cast<double>(values.size());
-  if (std::abs(line.slope) * (n - 1) < std::log1p(options.min_effect)) return false;
-  double error = 0;
-  size_t from = 0;
-  for (size_t i = 0; i <= steps.size(); ++i) {
-    const size_t to = i < steps.size() ? steps[i].first_bad : values.size();
-    if (to > from) error += squares(std::span(values).subspan(from, to - from));
-    from = to;
-  }
-  const auto bic = [&](double sum, double parameters) {
-    return n * std::log(std::max(sum, 1e-300) / n) + parameters * std::log(n);
-  };
-  return bic(line.error, 2) < bic(error, 1 + 2 * static_cast<double>(steps.size()));
 }
 
 }  // namespace
@@ -330,21 +300,26 @@ const char* name_of(Finding::Status status) {
 
 Finding analyse(const Series& series, const HistoryOptions& options) {
   Finding finding;
-  const Values values = logs_of(series);
+  Values values;
+  for (const HistoryPoint& point : series.points) values.push_back(std::log(point.ratio));
   if (values.empty()) return finding;
-  finding.level = std::exp(median(std::span(values).last(std::min<size_t>(5, values.size()))));
+  const auto level_of_last = [&](size_t count) {
+    return std::exp(median(std::span(values).last(std::min<size_t>(count, values.size()))));
+  };
+  finding.level = level_of_last(5);
   if (values.size() < 2 * static_cast<size_t>(options.min_points)) {
     finding.status = Finding::Status::kTooShort;
     return finding;
   }
-  finding.steps = Search(values, options).run();
-  const double least_gap = std::log1p(options.min_effect);
-  if (flaps_slowly(finding.steps) || flaps_fast(values, least_gap)) {
+  const Search search(values, options);
+  finding.steps = search.steps(values);
+  finding.level = level_of_last(std::min<size_t>(5, values.size() - search.last_cut()));
+  const Line line = line_through(search.clipped(), search.inflation());
+  if (flaps_slowly(finding.steps) || flaps_fast(values, std::log1p(options.min_effect))) {
     finding.status = Finding::Status::kFlapping;
-  } else if (line_fits_better(values, finding.steps, options) &&
-             chance_of_slope(values, options) <= options.alpha) {
+  } else if (search.is_line(line)) {
     finding.status = Finding::Status::kDrift;
-    finding.drift = std::expm1(line_through(values).slope * static_cast<double>(values.size() - 1));
+    finding.drift = std::expm1(line.slope * static_cast<double>(values.size() - 1));
   } else if (!finding.steps.empty()) {
     finding.status = Finding::Status::kStep;
   }

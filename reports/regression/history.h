@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analyses a history of results: where a level changed and by which commits, drift, and flapping
 // between two values. The numbers are ratios to a pinned anchor that was measured with each of
-// them, so that the machine cancels. Values only; safe from any thread.
+// them, so that the machine cancels. Deterministic. Values only; safe from any thread.
 //
 //   Series s{"matmul", "real_time", {{"c1", "", 0.99}, {"c2", "", 1.01}, ...}};
 //   Finding f = analyse(s, {});        // f.status == Finding::Status::kStep, f.steps[0].first_bad
@@ -24,11 +24,9 @@ struct Series {
 };
 
 struct HistoryOptions {
-  double alpha = 0.001;      // for one search for a change
+  double alpha = 0.001;      // for the t-test of one change
   double min_effect = 0.02;  // smaller changes are not reported
   int min_points = 3;        // points per level
-  int permutations = 1999;
-  uint64_t seed = 1;
 };
 
 // The level changed after `last_good`, and at `first_bad` or before. Both are indices into the
@@ -36,7 +34,7 @@ struct HistoryOptions {
 struct LevelChange {
   size_t last_good = 0, first_bad = 0;
   double change = 0;  // of the median; 0.05 is 5 % more
-  double p = 1;       // permutation p-value of the largest difference
+  double p = 1;       // of the t-test between the two levels
 };
 
 struct Finding {

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/base/process.h"
 #include "core/base/text/files.h"
@@ -12,7 +15,6 @@
 #include "core/base/text/table.h"
 #include "reports/regression/change_text.h"
 #include "reports/regression/command.h"
-#include "reports/regression/history_file.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
@@ -21,10 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kMaxShownSteps = 8;
 constexpr int64_t kMaxHistoryBytes = int64_t{512} << 20;
-
-struct Texts {
-  std::vector<std::pair<std::string, std::string>> named;  // source, text
-};
 
 std::string git(const std::vector<std::string>& words) {
   std::vector<std::string> argv = {"/usr/bin/env", "git"};
@@ -35,24 +33,24 @@ std::string git(const std::vector<std::string>& words) {
 }
 
 // Reads every *.jsonl of the branch without checking anything out.
-Texts of_branch(const std::string& branch) {
+std::vector<HistoryText> of_branch(const std::string& branch) {
   if (branch.empty() || branch[0] == '-') {
     throw InputError(fmt::format("git:{} is not a branch", branch));
   }
-  Texts texts;
+  std::vector<HistoryText> texts;
   const std::string list = git({"ls-tree", "-r", "--name-only", "-z", branch});
   for (size_t at = 0; at < list.size();) {
     const size_t end = std::min(list.find('\0', at), list.size());
     const std::string path = list.substr(at, end - at);
     if (path.ends_with(".jsonl")) {
-      texts.named.emplace_back(branch + ":" + path, git({"show", branch + ":" + path}));
+      texts.push_back({branch + ":" + path, git({"show", branch + ":" + path})});
     }
     at = end + 1;
   }
   return texts;
 }
 
-Texts of_folder(const std::string& folder) {
+std::vector<HistoryText> of_folder(const std::string& folder) {
   std::vector<std::string> paths;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().extension() == ".jsonl") {
@@ -60,16 +58,15 @@ Texts of_folder(const std::string& folder) {
     }
   }
   std::sort(paths.begin(), paths.end());
-  Texts texts;
-  for (const std::string& path : paths)
-    texts.named.emplace_back(path, read_text(path, kMaxHistoryBytes));
+  std::vector<HistoryText> texts;
+  for (const std::string& path : paths) texts.push_back({path, read_text(path, kMaxHistoryBytes)});
   return texts;
 }
 
-Texts read_source(const std::string& source) {
+std::vector<HistoryText> read_source(const std::string& source) {
   if (source.starts_with("git:")) return of_branch(source.substr(4));
   if (fs::is_directory(source)) return of_folder(source);
-  return {{{source, read_text(source, kMaxHistoryBytes)}}};
+  return {{source, read_text(source, kMaxHistoryBytes)}};
 }
 
 // A commit's hash has 40 letters.
@@ -102,7 +99,6 @@ std::string details(const Series& series, const Finding& finding) {
     return fmt::format("{} from {} to {}", change_text(finding.drift, 1),
                        commit(series.points.front()), commit(series.points.back()));
   }
-  if (finding.status != Finding::Status::kStep) return "";
   std::string text;
   size_t shown = 0;
   for (const LevelChange& step : finding.steps) {
@@ -122,16 +118,46 @@ std::vector<std::string> table_row(const Series& series, const Finding& finding)
           details(series, finding)};
 }
 
+HistoryPoint point_from(const JsonNode& node) {
+  const JsonNode ratio = node.at("ratio");
+  HistoryPoint point{node.at("commit").string(), node.at("date").string(), ratio.number()};
+  if (point.ratio <= 0) ratio.fail("is not above 0");
+  return point;
+}
+
 }  // namespace
+
+std::vector<Series> series_of(const std::vector<HistoryText>& texts) {
+  std::map<std::pair<std::string, std::string>, std::vector<HistoryPoint>> points;
+  for (const auto& [source, text] : texts) {
+    size_t number = 0;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const std::string line = text.substr(at, end - at);
+      ++number;
+      at = end + 1;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      const std::string place = fmt::format("{}:{}", source, number);
+      const nlohmann::json json = parse_json(line, place);
+      const JsonNode node(json, place);
+      points[{node.at("benchmark").string(), node.at("metric").string()}].push_back(
+          point_from(node));
+    }
+  }
+  std::vector<Series> all;
+  for (auto& [name, of] : points) {
+    std::ranges::stable_sort(of, {}, &HistoryPoint::date);
+    all.push_back({name.first, name.second, std::move(of)});
+  }
+  return all;
+}
 
 int run_history(const HistoryArguments& arguments) {
   HistoryOptions options;
   if (!arguments.min_effect.empty()) {
     options.min_effect = parse_share("--min-effect", arguments.min_effect);
   }
-  HistoryReader reader;
-  for (const auto& [source, text] : read_source(arguments.source).named) reader.add(text, source);
-  const std::vector<Series> all = reader.take();
+  const std::vector<Series> all = series_of(read_source(arguments.source));
   if (all.empty()) throw InputError(fmt::format("{} holds no history (*.jsonl)", arguments.source));
   Table table({{"status", Table::Align::kLeft},
                {"benchmark", Table::Align::kLeft},

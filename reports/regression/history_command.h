@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `howmany history`: finds since when a benchmark is slower. One thread.
+// The command `howmany history`: finds since when a benchmark is slower. It reads the JSON Lines
+// that `--write history=FILE` writes. One thread.
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "reports/regression/history.h"
 
 namespace howmany::reports {
 
@@ -12,5 +16,13 @@ struct HistoryArguments {
   bool json = false, quiet = false;
 };
 int run_history(const HistoryArguments& arguments);
+
+struct HistoryText {
+  std::string source, text;
+};
+// Returns the series of several files by benchmark and metric, with their points by date. Throws
+// InputError that names the file and the line if a line is not an object {"commit", "date",
+// "benchmark", "metric", "ratio"}.
+std::vector<Series> series_of(const std::vector<HistoryText>& texts);
 
 }  // namespace howmany::reports

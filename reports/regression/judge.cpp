@@ -177,7 +177,7 @@ class Judge {
     Row& row = add_row(name, Verdict::kInconclusive, "");
     row.metric = metric;
     row.kind = *kind;
-    row.floor = floor_of(name);
+    row.floor = options_.min_effect.value_or(result_.paired ? kPairedEffect : kUnpairedEffect);
     if (skip_untimed(row, sides)) return;
     if (const auto shift = test(row, sides, result_.paired)) {
       open_.push_back({result_.rows.size() - 1, *shift});
@@ -195,16 +195,6 @@ class Judge {
     row.base = base;
     row.candidate = candidate;
     return true;
-  }
-
-  double floor_of(const std::string& name) const {
-    double floor = options_.min_effect.value_or(result_.paired ? kPairedEffect : kUnpairedEffect);
-    for (const std::string& key : {name, std::string()}) {
-      const auto it = options_.spread.find(key);
-      if (it == options_.spread.end()) continue;
-      return std::max(floor, it->second);
-    }
-    return floor;
   }
 
   int64_t fewest() const {
@@ -227,6 +217,9 @@ class Judge {
     for (const Open& open : open_) {
       Row& row = result_.rows[open.row];
       row.verdict = verdict_of(row);
+      if (const auto& interval = open.shift.interval) {
+        row.finds = std::expm1(std::max(0.0, std::log1p(row.floor) - interval->low));
+      }
       if (row.verdict == Verdict::kInconclusive) explain(row, open.shift);
     }
   }

@@ -13,7 +13,6 @@ namespace howmany::reports {
 namespace {
 
 constexpr size_t kExactPairs = 64, kExactProducts = 400;
-constexpr int64_t kListed = 4096;  // pairwise values are listed up to this number, else counted
 constexpr double kTail = (1 - kConfidence) / 2;
 
 std::vector<double> sorted(std::span<const double> values) {
@@ -137,12 +136,6 @@ Shift shift_from(int64_t count, int64_t tail, const Pick& pick) {
   return shift;
 }
 
-Shift shift_of_list(std::vector<double> all, int64_t tail) {
-  std::sort(all.begin(), all.end());
-  return shift_from(static_cast<int64_t>(all.size()), tail,
-                    [&](int64_t k) { return all[static_cast<size_t>(k - 1)]; });
-}
-
 int64_t averages_up_to(const std::vector<double>& order, double t) {
   int64_t count = 0;
   auto j = static_cast<int64_t>(order.size()) - 1;
@@ -184,14 +177,6 @@ Shift paired_shift(std::span<const double> differences) {
   const std::vector<double> order = sorted(differences);
   const auto n = static_cast<int64_t>(order.size());
   const int64_t count = n * (n + 1) / 2, tail = pair_tail(order.size());
-  if (count <= kListed) {
-    std::vector<double> all;
-    all.reserve(static_cast<size_t>(count));
-    for (size_t i = 0; i < order.size(); ++i) {
-      for (size_t j = i; j < order.size(); ++j) all.push_back(std::midpoint(order[i], order[j]));
-    }
-    return shift_of_list(std::move(all), tail);
-  }
   return shift_from(count, tail, [&](int64_t k) {
     return select(k, order.front(), order.back(),
                   [&](double t) { return averages_up_to(order, t); });
@@ -202,14 +187,6 @@ Shift unpaired_shift(std::span<const double> from, std::span<const double> to) {
   const std::vector<double> x = sorted(from), y = sorted(to);
   const auto count = static_cast<int64_t>(x.size() * y.size());
   const int64_t tail = sample_tail(x.size(), y.size());
-  if (count <= kListed) {
-    std::vector<double> all;
-    all.reserve(static_cast<size_t>(count));
-    for (const double b : y) {
-      for (const double a : x) all.push_back(b - a);
-    }
-    return shift_of_list(std::move(all), tail);
-  }
   return shift_from(count, tail, [&](int64_t k) {
     return select(k, y.front() - x.back(), y.back() - x.front(),
                   [&](double t) { return differences_up_to(x, y, t); });

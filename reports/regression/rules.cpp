@@ -64,7 +64,7 @@ Comparison unsettled(const Comparison& screen, const std::string& why) {
   return result;
 }
 
-bool Turns::base_first() {
+bool RunOrder::base_first() {
   if (!half_) first_ = random_() % 2 == 0;
   half_ = !half_;
   return half_ == first_;

@@ -15,11 +15,6 @@
 
 namespace howmany::reports {
 
-struct GateRules {
-  int screen = 10, pairs = 40;
-  JudgeOptions judge;
-};
-
 // Returns the benchmarks that need fresh pairs: suspected or undecided.
 std::vector<std::string> to_escalate(const Comparison& screen);
 // Keeps only these benchmarks, or all if `names` is empty.
@@ -31,9 +26,9 @@ Comparison unsettled(const Comparison& screen, const std::string& why);
 
 // Chooses the order of the sides: AB BA or BA AB at random. Each side is first equally often, so
 // linear drift cancels.
-class Turns {
+class RunOrder {
  public:
-  explicit Turns(uint64_t seed) : random_(seed) {}
+  explicit RunOrder(uint64_t seed) : random_(seed) {}
   bool base_first();
 
  private:

@@ -148,10 +148,4 @@ Commands commands_of(const GateArguments& a) {
   return result;
 }
 
-std::vector<std::string> own_command(const std::vector<std::string>& words) {
-  std::vector<std::string> command = {fs::read_symlink("/proc/self/exe").string()};
-  command.insert(command.end(), words.begin(), words.end());
-  return command;
-}
-
 }  // namespace howmany::reports

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of a gate as programs, and the block: both sides once, in sequence, each with a
-// canary. One thread.
+// The two sides of a gate as programs. One thread.
 #pragma once
 
 #include <memory>
@@ -9,7 +8,6 @@
 
 #include "reports/regression/gate.h"
 #include "reports/regression/launcher.h"
-#include "reports/regression/trace.h"
 
 namespace howmany::reports {
 
@@ -40,7 +38,5 @@ struct Commands {
 // Returns the commands of --base and --candidate, or script_bench with the training commands, or
 // the programs that both build folders have. Throws InputError.
 Commands commands_of(const GateArguments& arguments);
-// Returns a command that runs this program with `words`, for the canary and the self-test.
-std::vector<std::string> own_command(const std::vector<std::string>& words);
 
 }  // namespace howmany::reports

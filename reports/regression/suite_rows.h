@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams the rows of a Google Benchmark file without building a tree, so that two files of 100,000
-// rows are read in a second. For suite.cpp.
+// Reads the rows of a Google Benchmark file, of any release and with fields of any type. For
+// suite.cpp.
 #pragma once
 
 #include <functional>

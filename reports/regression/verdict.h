@@ -3,7 +3,6 @@
 // headline. Values only; safe from any thread.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +36,6 @@ struct JudgeOptions {
   double same_within = 0.03;
   std::vector<std::string> metrics;  // judged in addition to exact ones; default: real_time
   MetricKinds kinds;
-  std::map<std::string, double> spread;  // A/A spread of this machine by benchmark; "" for others
 };
 
 struct Row {
@@ -51,7 +49,8 @@ struct Row {
   std::optional<double> p_slower, p_faster;         // corrected by Holm; H0: within the floor
   int64_t base_samples = 0, candidate_samples = 0;  // pairs if paired
   double floor = 0;
-  int64_t needed = 0;  // samples per side, or pairs, that would settle it; 0: none
+  std::optional<double> finds;  // smallest slowdown whose interval would lie above the floor
+  int64_t needed = 0;           // samples per side, or pairs, that would settle it; 0: none
 };
 
 struct Comparison {

@@ -11,17 +11,13 @@
 #include "reports/regression/judge.h"
 
 // X(name, purpose)
-#define HM_WRITERS(X)                                                                   \
-  X(text, "a table for a terminal")                                                     \
-  X(markdown, "a summary for a pull request or a job summary, below 64 KiB")            \
-  X(json, "everything, schema howmany.comparison/1")                                    \
-  X(csv, "one row per measurement, RFC 4180")                                           \
-  X(junit, "JUnit XML: a test case per measurement")                                    \
-  X(annotations, "GitHub workflow commands, the worst first")                           \
-  X(sarif, "SARIF 2.1.0 of the regressions")                                            \
-  X(bencher, "Bencher Metric Format of the candidate")                                  \
-  X(smaller_is_better, "github-action-benchmark: the candidate, customSmallerIsBetter") \
-  X(bigger_is_better, "github-action-benchmark: the candidate, customBiggerIsBetter")   \
+#define HM_WRITERS(X)                                                        \
+  X(text, "a table for a terminal")                                          \
+  X(markdown, "a summary for a pull request or a job summary, below 64 KiB") \
+  X(json, "everything, schema howmany.comparison/1")                         \
+  X(junit, "JUnit XML: a test case per measurement")                         \
+  X(annotations, "GitHub workflow commands, the worst first")                \
+  X(sarif, "SARIF 2.1.0 of the regressions")                                 \
   X(history, "JSON Lines for howmany history: ratios to the base, a pinned anchor")
 
 namespace howmany::reports {

@@ -41,7 +41,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       for (const Writer& writer : writers()) writer.write(c);
       parse_json(as_json(c), "json");
       parse_json(as_sarif(c), "sarif");
-      parse_json(as_bencher(c), "bencher");
     }
     take_samples(candidate, text, "s");
   } catch (const InputError&) {

@@ -48,7 +48,7 @@ CLI::Option* add_option_function(CLI::App& app, const Flag& flag, Take take,
 }
 
 CLI::Option* add_switch(CLI::App& app, const Flag& flag, bool& value);
-// Sets `value` to false if the flag, such as --no-canary, is given.
+// Sets `value` to false if the flag, such as --no-shortcut, is given.
 CLI::Option* add_switch_off(CLI::App& app, const Flag& flag, bool& value);
 
 // An option with several values, separated by commas or repeated: `--mode ddp,model --mode

@@ -57,10 +57,10 @@ std::string method(const Comparison& c) {
   return fmt::format(
       "{}; Hodges-Lehmann shift of log ratios with 95 % interval; Holm's correction over the "
       "suite, "
-      "alpha {}; floor {:.3g} %{}; same within {:.3g} %",
+      "alpha {}; floor {:.3g} %; same within {:.3g} %",
       c.paired ? "signed rank of pairs" : "rank sum of unpaired samples", c.options.alpha,
       100 * effect.value_or(c.paired ? kPairedEffect : kUnpairedEffect),
-      c.options.spread.empty() ? "" : " or the machine's own spread", 100 * c.options.same_within);
+      100 * c.options.same_within);
 }
 
 }  // namespace howmany::reports

@@ -31,6 +31,7 @@ Json row_json(const Row& row) {
           {"base_samples", row.base_samples},
           {"candidate_samples", row.candidate_samples},
           {"floor", number_or_null(row.floor)},
+          {"finds", number_or_null(row.finds)},
           {"needed", row.needed},
           {"why", row.why}};
 }

@@ -12,7 +12,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int64_t kMaxVerdictRows = 60;  // per verdict; csv and json list all
+constexpr int64_t kMaxVerdictRows = 60;  // per verdict; json lists all
 
 void add(Table& table, const Row& row) {
   const bool changed = row.verdict == Verdict::kSlower || row.verdict == Verdict::kFaster;
@@ -41,7 +41,7 @@ std::string rows_text(const Comparison& c) {
     if (i == 0 || c.rows[i - 1].verdict != row.verdict) shown = 0;
     if (++shown <= kMaxVerdictRows) add(table, row);
     if (shown == kMaxVerdictRows + 1) {
-      more += paragraph(fmt::format("... and {} more {}: --format csv lists them all",
+      more += paragraph(fmt::format("... and {} more {}: --format json lists them all",
                                     c.count(row.verdict) - kMaxVerdictRows, name_of(row.verdict)));
     }
   }

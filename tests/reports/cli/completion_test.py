@@ -93,7 +93,6 @@ class Cases:
 
     def test_commands(self):
         self.assertLessEqual(set(COMMANDS), set(self.offered("howmany ")))
-        self.assertNotIn("gate-worker", self.offered("howmany "))
         self.assertEqual(self.offered("howmany gp"), ["gpus"])
 
     def test_every_long_option_of_every_command(self):

@@ -258,7 +258,7 @@ class Rates(programs.TestCase):
 class GateOfScripts(programs.TestCase):
     def gate(self, candidate, *options, base=f"{sys.executable} {SCRIPT} 1"):
         return programs.run("howmany", "gate", "--base-script", base, "--candidate-script", candidate, "--screen", 6,
-                            "--pairs", 8, "--repetitions", 1, "--no-canary", "--json", "--out", self.folder / "out",
+                            "--pairs", 8, "--repetitions", 1, "--json", "--out", self.folder / "out",
                             *options, timeout=200)
 
     def verdict(self, done):

@@ -63,7 +63,7 @@ TEST(Judge, FindsARealSlowdownAndARealGain) {
   EXPECT_EQ(judged(base, noisy(rng, 30, 1e-3, 0.02)).verdict, Verdict::kSame);
 }
 
-TEST(Judge, RatesAreBetterWhenLarger) {
+TEST(Judge, CallsASmallerRateSlower) {
   std::mt19937_64 rng(2);
   Suite a = suite({bench("a", noisy(rng, 20, 1))}), b = suite({bench("a", noisy(rng, 20, 1))});
   a.benchmarks[0].metrics["items_per_second"] = noisy(rng, 20, 100);
@@ -78,15 +78,13 @@ TEST(Judge, RatesAreBetterWhenLarger) {
   EXPECT_LT(c.rows[0].interval->low, -0.15);
 }
 
-TEST(Judge, AChangeBelowTheFloorIsNoRegressionHoweverCertain) {
+TEST(Judge, CallsAChangeBelowTheFloorSame) {
   std::mt19937_64 rng(3);
   const auto base = noisy(rng, 40, 1, 0.0005), candidate = noisy(rng, 40, 1.008, 0.0005);
   EXPECT_EQ(judged(base, candidate).verdict, Verdict::kSame);
   JudgeOptions options;
   options.min_effect = 0.004;
   EXPECT_EQ(judged(base, candidate, true, options).verdict, Verdict::kSlower);
-  options.spread["a"] = 0.01;  // the A/A spread of the machine is as large
-  EXPECT_EQ(judged(base, candidate, true, options).verdict, Verdict::kSame);
 }
 
 TEST(Judge, PairsBlocksThatBothSidesHave) {
@@ -101,7 +99,7 @@ TEST(Judge, PairsBlocksThatBothSidesHave) {
   EXPECT_NEAR(row.interval->high, 0.05, 1e-9);
 }
 
-TEST(Judge, UnpairedSamplesAreSaidToBe) {
+TEST(Judge, NotesThatSamplesAreUnpaired) {
   std::mt19937_64 rng(5);
   const Comparison c = judge(suite({bench("a", noisy(rng, 20, 1))}, false),
                              suite({bench("a", noisy(rng, 25, 1.2))}, false), {});
@@ -111,7 +109,7 @@ TEST(Judge, UnpairedSamplesAreSaidToBe) {
   EXPECT_EQ(c.rows[0].floor, kUnpairedEffect);
 }
 
-TEST(Judge, TellsHowManySamplesAreNeeded) {
+TEST(Judge, ReportsTheNumberOfSamplesNeeded) {
   std::mt19937_64 rng(6);
   const Row one = judged(noisy(rng, 1, 1), noisy(rng, 1, 2), false);
   EXPECT_EQ(one.verdict, Verdict::kInconclusive);
@@ -160,7 +158,7 @@ TEST(Judge, ComparesExactMetricsExactly) {
   EXPECT_EQ(exit_code(c, false), 1);
 }
 
-TEST(Judge, AnExactMetricThatVariesIsTested) {
+TEST(Judge, TestsAnExactMetricThatVaries) {
   std::mt19937_64 rng(8);
   Suite a = suite({bench("a", {})}), b = a;
   a.benchmarks[0].metrics = {{"bytes", noisy(rng, 20, 1000, 0.01)}};
@@ -171,7 +169,7 @@ TEST(Judge, AnExactMetricThatVariesIsTested) {
   EXPECT_THAT(row.why, HasSubstr("differs from run to run"));
 }
 
-TEST(Judge, ListsWhatOnlyOneSideHas) {
+TEST(Judge, ListsBenchmarksOfOneSide) {
   std::mt19937_64 rng(9);
   const auto times = noisy(rng, 10, 1);
   const Comparison c = judge(suite({bench("stays", times), bench("matmul/128", times)}),
@@ -182,7 +180,7 @@ TEST(Judge, ListsWhatOnlyOneSideHas) {
   EXPECT_EQ(c.renamed[0].second, "matmul/129");
 }
 
-TEST(Judge, AFailedSideIsAFailureAndARegressionComesFirst) {
+TEST(Judge, PutsARegressionBeforeAFailedSide) {
   std::mt19937_64 rng(10);
   Benchmark broken = bench("b", {});
   broken.error = "wrong result";
@@ -193,7 +191,7 @@ TEST(Judge, AFailedSideIsAFailureAndARegressionComesFirst) {
   EXPECT_EQ(exit_code(judge(a, suite({bench("a", noisy(rng, 20, 2)), broken}), {}), false), 1);
 }
 
-TEST(Judge, NothingComparedIsAFailure) {
+TEST(Judge, FailsIfNothingIsCompared) {
   Benchmark skipped = bench("a", {});
   skipped.skipped = "no GPU here";
   const Suite a = suite({bench("a", {{0, 1}})});
@@ -208,7 +206,7 @@ TEST(Judge, NothingComparedIsAFailure) {
   EXPECT_EQ(exit_code(identical, true), 0);
 }
 
-TEST(Judge, InconclusiveIsAnErrorIfStrictOrIfNothingIsJudged) {
+TEST(Judge, ExitsWith5IfStrictOrNothingIsJudged) {
   std::mt19937_64 rng(11);
   const auto times = noisy(rng, 20, 1, 0.001);
   Suite a = suite({bench("a", {{0, 1}}), bench("b", times)});
@@ -219,7 +217,7 @@ TEST(Judge, InconclusiveIsAnErrorIfStrictOrIfNothingIsJudged) {
   EXPECT_EQ(exit_code(judge(a, a, {}), false), 5);
 }
 
-TEST(Judge, ExactMetricsDoNotHideThatNoTimeWasJudged) {
+TEST(Judge, ExitsWith5IfOnlyExactMetricsAreJudged) {
   Suite a = suite({bench("a", {{0, 1}})}), b = suite({bench("a", {{0, 100}})});
   for (Suite* side : {&a, &b}) side->benchmarks[0].metrics["bytes"] = {{0, 64}};
   const Comparison c = judge(a, b, {});
@@ -229,7 +227,7 @@ TEST(Judge, ExactMetricsDoNotHideThatNoTimeWasJudged) {
   EXPECT_EQ(exit_code(judge(a, a, {}), false), 0);
 }
 
-TEST(Judge, HeadlineNamesTheLargestChangeIfNothingIsJudged) {
+TEST(Judge, NamesTheLargestChangeIfNothingIsJudged) {
   const std::string name(5000, 'x');
   const Comparison c =
       judge(suite({bench("small", {{0, 1}}), bench(name, {{0, 1}})}, false),
@@ -278,7 +276,7 @@ TEST(Likeness, NamesTheCachesThatDiffer) {
   EXPECT_THAT(refusal(likeness(debug, release)), HasSubstr("other build: "));
 }
 
-TEST(Judge, ValuesWithoutARatioAreInconclusive) {
+TEST(Judge, CallsValuesWithoutARatioInconclusive) {
   JudgeOptions options;
   options.metrics = {"all"};
   Suite a = suite({bench("a", {})});
@@ -286,7 +284,7 @@ TEST(Judge, ValuesWithoutARatioAreInconclusive) {
   EXPECT_THAT(judge(a, a, options).rows.at(0).why, HasSubstr("no ratio"));
 }
 
-TEST(Judge, SeesAChangeOfAllBenchmarksTogether) {
+TEST(Judge, FindsAChangeOfAllBenchmarksTogether) {
   std::mt19937_64 rng(12);
   std::vector<Benchmark> a, b;
   for (int i = 0; i < 20; ++i) {
@@ -298,7 +296,7 @@ TEST(Judge, SeesAChangeOfAllBenchmarksTogether) {
   EXPECT_GT(c.suite_interval->low, 0);
 }
 
-TEST(Likeness, HardFactsDecideAndPassingOnesDoNot) {
+TEST(Likeness, IgnoresDateAndLoad) {
   const nlohmann::json a = {{"cpu", "X"}, {"date", "1"}, {"host_name", "h"}, {"num_cpus", 2}};
   nlohmann::json b = a;
   b["date"] = "2";

@@ -64,7 +64,7 @@ TEST(RankSum, ComparesWithTheBound) {
   EXPECT_NEAR(rank_sum_above(kFrom, moved, 0.25), rank_sum_above(kFrom, kTo, 0), 1e-12);
 }
 
-TEST(Shift, IsTheMedianOfPairwiseAveragesWithTheTestsOwnInterval) {
+TEST(Shift, IsTheMedianOfPairwiseAverages) {
   const Shift shift = paired_shift(kPairs);
   EXPECT_NEAR(shift.value, 0.015975, 1e-12);
   ASSERT_TRUE(shift.interval);
@@ -80,15 +80,15 @@ TEST(Shift, OfUnpairedSamplesIsTheMedianDifference) {
   EXPECT_NEAR(shift.interval->high, 0.2243, 1e-12);
 }
 
-TEST(Shift, HasNoIntervalWhenThereAreTooFewSamples) {
+TEST(Shift, HasNoIntervalIfSamplesAreTooFew) {
   EXPECT_FALSE(paired_shift(std::vector<double>{1, 2, 3, 4, 5}).interval);
   EXPECT_TRUE(paired_shift(std::vector<double>{1, 2, 3, 4, 5, 6}).interval);
   EXPECT_FALSE(unpaired_shift(std::vector<double>{1, 2, 3}, std::vector<double>{1, 2, 3}).interval);
   EXPECT_EQ(paired_shift(std::vector<double>{0.5}).value, 0.5);
 }
 
-// Above kListed, pairwise values are counted instead of listed. Both ways agree.
-TEST(Shift, OfManySamplesEqualsTheListedOne) {
+// Pairwise values are counted, not listed. Both ways agree.
+TEST(Shift, EqualsTheMedianOfListedPairs) {
   std::mt19937_64 rng(5);
   std::normal_distribution<double> noise(0, 1);
   std::vector<double> values(201);
@@ -108,14 +108,14 @@ TEST(Shift, OfManySamplesEqualsTheListedOne) {
   EXPECT_EQ(paired_shift(std::vector<double>(500, 0.0)).value, 0);
 }
 
-TEST(Shift, OfAHundredThousandSamplesIsQuick) {
+TEST(Shift, TakesAHundredThousandSamples) {
   std::vector<double> values(100'000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
   EXPECT_NEAR(paired_shift(values).value, 49999.5, 1e-6);
 }
 
 // Tests the coverage of intervals. Seeds are fixed, so the result is deterministic.
-TEST(Shift, IntervalsCoverTheTruthInNinetyFiveOfAHundred) {
+TEST(Shift, IntervalsContainTheTruthIn95Percent) {
   for (const int n : {10, 20, 45, 90}) {
     std::mt19937_64 rng(11);
     std::student_t_distribution<double> heavy(3);
@@ -138,7 +138,7 @@ TEST(Shift, IntervalsCoverTheTruthInNinetyFiveOfAHundred) {
   }
 }
 
-TEST(SignedRank, RejectsATrueNullAsOftenAsItSays) {
+TEST(SignedRank, RejectsATrueNullAtItsLevel) {
   std::mt19937_64 rng(13);
   std::normal_distribution<double> noise(0.01, 0.04);
   int rejected = 0;
@@ -161,7 +161,7 @@ TEST(Holm, StepsDown) {
   EXPECT_EQ(holm(std::vector<double>{0.9, 0.8})[0], 1);
 }
 
-TEST(Fewest, AreThoseWithWhichTheTestCanReject) {
+TEST(Fewest, AreEnoughForTheTestToReject) {
   EXPECT_EQ(fewest_pairs(0.05, 1), 5);
   EXPECT_EQ(fewest_pairs(0.05, 50), 10);
   EXPECT_EQ(fewest_pairs(0.01, 200), 15);
@@ -170,7 +170,7 @@ TEST(Fewest, AreThoseWithWhichTheTestCanReject) {
   EXPECT_GT(signed_rank_above(std::vector<double>{1, 2, 3, 4}, 0), 0.05);
 }
 
-TEST(Ranks, RefuseWhatCannotBeRanked) {
+TEST(Ranks, RefuseValuesThatAreNotFinite) {
   EXPECT_THROW(paired_shift({}), std::invalid_argument);
   EXPECT_THROW(signed_rank_above(std::vector<double>{1, std::nan("")}, 0), std::invalid_argument);
   EXPECT_THROW(rank_sum_above(std::vector<double>{1}, std::vector<double>{INFINITY}, 0),

@@ -32,7 +32,7 @@ std::string suite_refusal(const std::string& text) {
   return "";
 }
 
-TEST(Suite, ReadsWhatGoogleBenchmarkWrites) {
+TEST(Suite, ReadsGoogleBenchmarkJson) {
   const Suite suite = suite_from_text(kBenchText, "b.json");
   ASSERT_EQ(suite.benchmarks.size(), 2u);
   const Benchmark& two = suite.benchmarks[0];
@@ -70,7 +70,7 @@ TEST(Suite, TakesTheMedianThenTheMeanOfAggregatesOnly) {
   EXPECT_DOUBLE_EQ(suite.benchmarks[1].aggregates.at("real_time"), 2);
 }
 
-TEST(Suite, UnderstandsFilesWithoutRunTypes) {
+TEST(Suite, ReadsFilesWithoutRunTypes) {
   const Suite suite = rows(R"(
     {"name": "a", "iterations": 10, "real_time": 1, "time_unit": "ns"},
     {"name": "a", "iterations": 10, "real_time": 3, "time_unit": "ns"},
@@ -79,7 +79,7 @@ TEST(Suite, UnderstandsFilesWithoutRunTypes) {
   EXPECT_EQ(values(suite.benchmarks[0], "real_time").size(), 2u);
 }
 
-TEST(Suite, TellsBenchmarksOfOneNameApart) {
+TEST(Suite, SeparatesBenchmarksOfOneName) {
   const Suite suite = rows(R"(
     {"name": "a", "family_index": 0, "per_family_instance_index": 0, "repetition_index": 0, "real_time": 1},
     {"name": "a", "family_index": 1, "per_family_instance_index": 0, "repetition_index": 0, "real_time": 9},
@@ -91,7 +91,7 @@ TEST(Suite, TellsBenchmarksOfOneNameApart) {
   EXPECT_THAT(suite.notes.at(0), HasSubstr("share their name"));
 }
 
-TEST(Suite, TakesRepeatedRepetitionsAsFurtherOnesAndSaysSo) {
+TEST(Suite, NotesRepeatedRepetitions) {
   const Suite suite = rows(R"({"name": "a", "repetition_index": 0, "real_time": 1},
                               {"name": "a", "repetition_index": 0, "real_time": 2})");
   EXPECT_THAT(values(suite.benchmarks[0], "real_time"), ElementsAre(1e-9, 2e-9));
@@ -105,7 +105,7 @@ TEST(Suite, PutsInterleavedRepetitionsInOrder) {
   EXPECT_TRUE(suite.notes.empty());
 }
 
-TEST(Suite, ATimeThatCannotBeIsAnErrorOfItsBenchmarkAlone) {
+TEST(Suite, ReportsABadTimeForItsBenchmarkAlone) {
   const Suite suite = rows(R"({"name": "back", "real_time": -3}, {"name": "none", "real_time": NaN},
       {"name": "zero", "real_time": 0}, {"name": "absent"}, {"name": "text", "real_time": "1"},
       {"name": "good", "real_time": 1}, {"name": "gone", "skipped": true, "skip_message": "no GPU"},
@@ -121,7 +121,7 @@ TEST(Suite, ATimeThatCannotBeIsAnErrorOfItsBenchmarkAlone) {
   EXPECT_EQ(suite.benchmarks[7].error, "error without a message");
 }
 
-TEST(Suite, RefusesWhatIsNoBenchmarkFile) {
+TEST(Suite, RefusesOtherFiles) {
   EXPECT_THAT(suite_refusal(""), HasSubstr("[f] is not JSON"));
   EXPECT_THAT(suite_refusal("{\"benchmarks\": [{\"name\": \"a\", \"real_t"), HasSubstr("not JSON"));
   EXPECT_THAT(suite_refusal("{}"), HasSubstr("\"benchmarks\" is missing"));
@@ -136,7 +136,7 @@ TEST(Suite, RefusesWhatIsNoBenchmarkFile) {
   EXPECT_THAT(suite_refusal(std::string(1000, '[')), HasSubstr("nested deeper"));
 }
 
-TEST(Suite, ALaunchIsTheMedianOfItsSamples) {
+TEST(Suite, TakesTheMedianOfALaunch) {
   Suite suite = rows(R"({"name": "a", "real_time": 1, "time_unit": "s"})");
   take_samples(suite,
                "{\"name\": \"a\", \"seconds\": [1, 2, 9]}\n{\"name\": \"a\", \"seconds\": [3]}\n"
@@ -147,7 +147,7 @@ TEST(Suite, ALaunchIsTheMedianOfItsSamples) {
   EXPECT_THAT(suite.notes.at(0), HasSubstr("1 names"));
 }
 
-TEST(Suite, AFolderIsEveryBenchmarkFileInIt) {
+TEST(Suite, ReadsEveryBenchmarkFileOfAFolder) {
   const TemporaryFolder folder;
   EXPECT_THROW(read_suite(folder.path()), InputError);
   std::ofstream(folder / "summary.json") << "{}";
