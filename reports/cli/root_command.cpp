@@ -236,8 +236,6 @@ constexpr CommandRow kCommands[] = {
      without_command<add_run>},
     {"completion", group::kUnlisted, "Completion script for a shell, on stdout",
      without_command<add_completion>},
-    {"gate-worker", group::kInternal, "Kernels of the canary and the self-test",
-     without_command<add_worker>},
 };
 
 bool has_own_command(int argc, char** argv) {

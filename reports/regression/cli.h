@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands `compare`, `gate` and `history`, and `gate-worker`, which the gate starts.
+// The commands `compare`, `gate` and `history`.
 #pragma once
 
 namespace CLI {
@@ -12,6 +12,5 @@ namespace howmany::reports {
 void add_compare(CLI::App& sub, int& code);
 void add_gate(CLI::App& sub, int& code);
 void add_history(CLI::App& sub, int& code);
-void add_worker(CLI::App& sub, int& code);
 
 }  // namespace howmany::reports
