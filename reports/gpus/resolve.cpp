@@ -16,6 +16,7 @@
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"
 #include "reports/gpus/command.h"
+#include "reports/predict/model_runs.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/machine.h"
 

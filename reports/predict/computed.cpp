@@ -82,7 +82,7 @@ std::optional<ClusterSteps> computed_in(const Summary& summary, const Cluster& c
   refuse_other_devices(summary.measurements.front(), cluster);
   const auto& [step, mode, strong, last] = *measured;
   std::map<int, ShareOfDevice> shares;
-  std::vector<int> counts = counts_up_to(up_to(options, last), last);
+  std::vector<int> counts = counts_up_to(up_to(options, last), 1);
   if (last > 1) counts.push_back(last);
   ClusterSteps steps{.cluster = cluster, .replayable = false, .computed = true};
   for (const int n : counts) {
