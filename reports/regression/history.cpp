@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<double>;
 using Cuts = std::vector<size_t>;  // first point of each level but the first
 
-constexpr double kPenalty = 14;         // of a cut, in variances of the noise
+constexpr int kRounds = 2;              // of estimates of the autocorrelation
 constexpr double kMinVariance = 1e-10;  // of logarithms: a clock's resolution
 
 // Sums of centred values, which give the squares of any part at once.
@@ -158,13 +158,14 @@ class Search {
         clipped_(without_outliers(values, variance_of_differences(values))),
         sums_(clipped_),
         least_(static_cast<size_t>(options.min_points)) {
-    // The first cuts ignore the autocorrelation. Their residuals give it.
+    // The first cuts ignore the autocorrelation. Their residuals give it, less what they absorb.
     const double variance = variance_of_differences(clipped_);
-    cuts_ = best_cuts(sums_, kPenalty * variance, least_);
-    const double r = correlation(residuals(clipped_, sums_, cuts_), cuts_.size() + 1);
-    inflation_ = (1 + r) / (1 - r);
-    if (r > 0) {
-      cuts_ = best_cuts(sums_, kPenalty * variance / (1 - r) * inflation_, least_);
+    cuts_ = best_cuts(sums_, penalty() * variance, least_);
+    for (int round = 0; round < kRounds; ++round) {
+      const double r = correlation(residuals(clipped_, sums_, cuts_), cuts_.size() + 1);
+      if ((1 + r) / (1 - r) <= inflation_) break;
+      inflation_ = (1 + r) / (1 - r);
+      cuts_ = best_cuts(sums_, penalty() * variance / (1 - r) * inflation_, least_);
     }
     while (remove_weakest()) {
     }
@@ -201,6 +202,9 @@ class Search {
   }
 
  private:
+  // Of a cut, in variances of the noise over a long time.
+  double penalty() const { return std::max(14.0, 3 * std::log(sums_.size())); }
+
   // Returns the first point of the level before cut i, the cut, and the end of the level after.
   std::array<size_t, 3> around(size_t i) const {
     return {i > 0 ? cuts_[i - 1] : 0, cuts_[i], i + 1 < cuts_.size() ? cuts_[i + 1] : sums_.size()};
