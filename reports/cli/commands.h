@@ -14,11 +14,10 @@ class App;
 
 namespace howmany::reports {
 
-// Sections of `howmany --help`. Commands of the last two are not in it; `howmany help` lists the
-// unlisted ones.
+// Sections of `howmany --help`. The unlisted commands are in `howmany help` only.
 namespace group {
 inline constexpr std::string_view kAsk = "Ask", kMeasure = "Measure", kCi = "CI", kMore = "More",
-                                  kUnlisted = "Unlisted", kInternal = "Internal";
+                                  kUnlisted = "Unlisted";
 }
 
 // Properties of a command.

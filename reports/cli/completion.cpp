@@ -113,7 +113,7 @@ void print_completions(const CLI::App& app, Words words) {
   if (std::ranges::count(words, "--") > 0) return fmt::print(":files\n");  // the user's own command
   if (words.empty()) {
     for (const CommandRow& row : commands())
-      if (row.group != group::kInternal && std::string_view(row.name).starts_with(current))
+      if (std::string_view(row.name).starts_with(current))
         fmt::print("{}\t{}\n", row.name, row.help);
     print_choices("", current, {flag::kVersion.name});
     if (!current.starts_with("-")) return;

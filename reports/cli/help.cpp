@@ -24,8 +24,7 @@ std::string list_of_help() {
   for (const HelpTopic& topic : help_topics())
     text += fmt::format("  {:<14} {}\n", topic.name, topic.summary);
   text += "\nCommands:\n";
-  for (const CommandRow& row : commands())
-    if (row.group != group::kInternal) text += fmt::format("  {:<14} {}\n", row.name, row.help);
+  for (const CommandRow& row : commands()) text += fmt::format("  {:<14} {}\n", row.name, row.help);
   return text;
 }
 
@@ -44,7 +43,6 @@ void print_help(const CLI::App& app, const std::string& subject) {
 nlohmann::ordered_json options_json(const CLI::App& app) {
   nlohmann::ordered_json json;
   for (const CommandRow& row : commands()) {
-    if (row.group == group::kInternal) continue;
     json[row.name] = nlohmann::json::array();
     for (const OptionSpec& option : describe(app, row).options)
       json[row.name].push_back({{"names", option.names}, {"help", option.help}});

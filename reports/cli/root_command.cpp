@@ -326,7 +326,7 @@ int run_command(int argc, char** argv, const std::string& version) {
   Words command;
   int code = exit_code::kFine;
   for (const CommandRow& row : kCommands) {
-    const bool listed = row.group != group::kUnlisted && row.group != group::kInternal;
+    const bool listed = row.group != group::kUnlisted;
     CLI::App* const sub =
         app.add_subcommand(row.name, row.help)->group(listed ? std::string(row.group) : "");
     row.add(*sub, command, code);

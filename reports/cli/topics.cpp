@@ -120,8 +120,7 @@ const HelpTopic* find_help_topic(const std::string& name) {
 std::vector<std::string> help_subjects() {
   std::vector<std::string> names;
   for (const HelpTopic& topic : kTopics) names.emplace_back(topic.name);
-  for (const CommandRow& row : commands())
-    if (row.group != group::kInternal) names.emplace_back(row.name);
+  for (const CommandRow& row : commands()) names.emplace_back(row.name);
   return names;
 }
 
