@@ -76,15 +76,4 @@ void Copier::copy(const Copy&) { refuse(); }
 double Copier::seconds_alone(const Copy&) { refuse(); }
 double Copier::seconds_together(const Copy&, int, const Copy*) { refuse(); }
 
-std::string no_image_decoder(int) { return unavailable(); }
-struct ImageDecoder::Lane {};
-ImageDecoder::ImageDecoder(int) { refuse(); }
-ImageDecoder::~ImageDecoder() = default;
-bool ImageDecoder::decode(std::vector<uint8_t>&, const image::Size&, const image::Resampler&, bool,
-                          float*) {
-  refuse();
-}
-void ImageDecoder::put(const std::vector<float>&, float*) { refuse(); }
-void ImageDecoder::finish() {}
-
 }  // namespace howmany::gpu
