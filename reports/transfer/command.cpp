@@ -28,7 +28,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kBeyondTransferBudget = 120;
-constexpr double kStartSeconds = 1;  // start and exit of the bench
+constexpr double kBenchSeconds = 1;  // start and exit of the bench
 
 struct TransferArguments {
   std::vector<std::string> devices, models;
@@ -48,7 +48,7 @@ std::vector<std::string> bench_arguments(const TransferArguments& a) {
       flag::kMaxBytes,
       std::to_string(a.max_bytes),
       flag::kTimeBudget,
-      fmt::format("{:.3f}", std::max(a.time_budget - kStartSeconds, 0.5 * a.time_budget))};
+      fmt::format("{:.3f}", std::max(a.time_budget - kBenchSeconds, 0.5 * a.time_budget))};
   if (!a.devices.empty())
     argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(a.devices, ","))});
   for (const std::string& model : a.models) argv.insert(argv.end(), {flag::kModel, model});
