@@ -162,7 +162,7 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
   const SampleSpec spec{.x = {options.size, options.size, 3}};
   if (options.data == "null") {
     name_ = "null";
-    samples_ = null_dataset(spec, kEndless);
+    samples_ = std::make_unique<NullDataset>(spec, kEndless);
   } else if (options.data.starts_with("cost:")) {
     name_ = options.data;
     samples_ = std::make_unique<CostlyDataset>(spec, cost_of(options.data), burn);
@@ -234,10 +234,6 @@ void burn(std::chrono::microseconds cost) {
   const double end = thread_seconds() + std::chrono::duration<double>(cost).count();
   while (thread_seconds() < end) {
   }
-}
-
-DatasetPtr null_dataset(const SampleSpec& spec, int64_t size) {
-  return std::make_unique<NullDataset>(spec, size);
 }
 
 }  // namespace howmany::benches

@@ -68,7 +68,4 @@ FileProgress tell_files(const std::string& folder);
 // Keeps a core busy for this time, regardless of how many threads share the core.
 void burn(std::chrono::microseconds cost);
 
-// Returns samples without cost: nothing is written.
-DatasetPtr null_dataset(const SampleSpec& spec, int64_t size);
-
 }  // namespace howmany::benches

@@ -20,8 +20,7 @@ constexpr const char* kLoaderExamples =
     "  loader_bench --data photos --workers 0,1,2,4\n"
     "  loader_bench --data photos --workers 2,3,4,4,3,2          # rounds, there and back\n"
     "  loader_bench --data photos --workers 2 --samples-per-second 900   # how long does it "
-    "stall?\n"
-    "  loader_bench --data synthetic --probe";
+    "stall?";
 
 const std::map<std::string, WorkersAs> kWorkerTypes = {{"threads", WorkersAs::threads},
                                                        {"processes", WorkersAs::processes}};
@@ -42,11 +41,8 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_option(app, flag::kSamplesPerSecond, flags.run.demand, "no limit")->check(at_least_zero());
   add_option(app, flag::kWorkerType, flags.run.as, "threads")->transform(one_of(kWorkerTypes));
   add_option_function<std::string>(app, flag::kTo, set_to, "cpu:0");
-  add_switch(app, flag::kAnyOrder, flags.any_order);
-  add_option(app, flag::kBatchTimeout, flags.run.timeout_s)->check(at_least_zero());
   add_option(app, flag::kImageSize, flags.data.size)->check(whole_between(1, 8192));
   add_option(app, flag::kSequence, flags.data.sequence)->check(whole_between(1, 1 << 24));
-  add_option(app, flag::kMaxFiles, flags.data.most)->check(at_least_one());
   add_option(app, flag::kImages, flags.data.images)->check(whole_between(1, 100'000));
   add_option(app, flag::kWidth, flags.data.width)->check(whole_between(8, 20'000));
   add_option(app, flag::kHeight, flags.data.height)->check(whole_between(8, 20'000));
@@ -54,8 +50,6 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_option(app, flag::kCaseBudget, flags.run.budget_s)->check(above_zero());
   add_option(app, flag::kSeed, flags.run.seed);
   add_option(app, flag::kSamplesFile, flags.samples);
-  add_switch(app, flag::kProbe, flags.probe);
-  add_switch(app, flag::kLimits, flags.limits);
 }
 
 }  // namespace

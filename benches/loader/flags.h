@@ -18,7 +18,6 @@ struct LoaderFlags {
   std::vector<int> prefetch = {2};
   std::string cache = "warm", samples;
   std::vector<Device> to = {Device{}};
-  bool probe = false, limits = false, any_order = false;
 };
 
 std::string name_of(WorkersAs as);  // the value of --worker-type

@@ -56,11 +56,6 @@ double cores_allowed() {
 
 json describe_loader_limits() {
   const CpuLimits& cpus = cpu_limits();
-  json found = json::array();
-  for (const CpuLimit& limit : cpus.limits)
-    found.push_back({{limit::kSource, limit.source},
-                     {limit::kCpus, limit.cpus},
-                     {limit::kDetail, limit.detail}});
   const json memory = describe_memory();
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -70,7 +65,6 @@ json describe_loader_limits() {
                                                          : memory["limit_bytes"].get<uint64_t>();
   return {{limit::kCores, cores_allowed()},
           {limit::kCoresBecause, cpus.because},
-          {limit::kCpuLimits, found},
           {limit::kMemoryBytes, std::min(available, limit)},
           {limit::kMemoryBecause,
            limit < available ? memory["limit_because"].get<std::string>() : "MemAvailable"},

@@ -7,9 +7,9 @@
 
 namespace howmany::benches {
 
-// {"cores", "cores_because", "cpu_limits": [{"source", "cpus", "detail"}], "memory_bytes",
-// "memory_because", "shm_bytes" (free; null without /dev/shm), "descriptors", "processes" (null: no
-// limit), "processes_because"}. `cores` keeps the fraction of a quota.
+// {"cores", "cores_because", "memory_bytes", "memory_because", "shm_bytes" (free; null without
+// /dev/shm), "descriptors", "processes" (null: no limit), "processes_because"}. `cores` keeps the
+// fraction of a quota.
 nlohmann::json describe_loader_limits();
 
 }  // namespace howmany::benches

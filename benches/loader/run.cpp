@@ -28,9 +28,10 @@ namespace howmany::benches {
 namespace {
 
 constexpr size_t kLooks = 8;  // maximum number of memory readings
-constexpr size_t kBlocks = 20, kFewestBlocks = 8;
+constexpr size_t kBlocks = 20, kMinBlocks = 8;
 constexpr double kTight = 0.01;  // relative half width at which a run may end early
 constexpr double kColdEnough = 0.02;
+constexpr double kTimeout = 60;  // seconds of a wait for a batch
 
 double cpu_seconds() {
   rusage use{};
@@ -75,9 +76,9 @@ void spin_until(Clock::time_point end) {
 
 // One measurement. Ranks are threads that synchronize twice per batch. Between the two barriers
 // rank 0 records the times and decides when to stop.
-class Running {
+class LoaderMeasurement {
  public:
-  Running(const LoaderData& data, const LoaderRun& run)
+  LoaderMeasurement(const LoaderData& data, const LoaderRun& run)
       : data_(data),
         run_(run),
         set_(run.cold ? data.samples() : data.endless()),
@@ -126,8 +127,7 @@ class Running {
                            .share = {rank, run_.ranks},
                            .device = run_.to,
                            .as = run_.as,
-                           .timeout_seconds = run_.timeout_s,
-                           .in_order = run_.in_order});
+                           .timeout_seconds = kTimeout});
       loader.start_epoch(0);
       while (one_batch(loader, rank)) {
       }
@@ -188,8 +188,7 @@ class Running {
   bool done() {
     const double spent = seconds_since(timing_);
     const bool whole_rounds = times_.size() % round() == 0 && times_.size() >= 2 * round();
-    if (run_.cold || times_.size() < kFewestBlocks || !whole_rounds)
-      return spent > 4 * run_.budget_s;
+    if (run_.cold || times_.size() < kMinBlocks || !whole_rounds) return spent > 4 * run_.budget_s;
     if (spent >= run_.budget_s) return true;
     if (spent < run_.budget_s / 3 || times_.size() % (16 * round()) != 0) return false;
     result_.blocks.converged = relative_half_width(blocks()) < kTight;
@@ -215,9 +214,6 @@ class Running {
     result_.samples_per_s = samples / total;
     result_.stall_fraction =
         std::accumulate(result_.waits.begin(), result_.waits.end(), 0.0) / total;
-    const size_t slices = std::min(times_.size(), kBlocks / 2);
-    result_.stall_half_width =
-        half_width(block_means(result_.waits, slices)) * static_cast<double>(times_.size()) / total;
     result_.cpu_s_per_sample = std::max(0.0, cpu_ - spun_ * run_.ranks) / samples;
     result_.stages = stages_;
   }
@@ -253,23 +249,18 @@ std::vector<double> block_means(const std::vector<double>& values, size_t count)
   return means;
 }
 
-double half_width(const std::vector<double>& values) {
-  if (values.size() < 2) return std::numeric_limits<double>::infinity();
-  const Interval interval = *mean_interval(values);
-  return (interval.high - interval.low) / 2;
-}
-
 double relative_half_width(const std::vector<double>& values) {
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return sum > 0 ? half_width(values) * static_cast<double>(values.size()) / sum
-                 : std::numeric_limits<double>::infinity();
+  if (values.size() < 2 || !(sum > 0)) return std::numeric_limits<double>::infinity();
+  const Interval interval = *mean_interval(values);
+  return (interval.high - interval.low) / 2 * static_cast<double>(values.size()) / sum;
 }
 
 LoaderResult run_loader(const LoaderData& data, const LoaderRun& run) {
   HM_REQUIRE(run.ranks >= 1 && run.ranks <= 1024 && run.budget_s > 0 && run.demand >= 0,
              "[loader_bench] {} ranks for {} s at {} samples/s", run.ranks, run.budget_s,
              run.demand);
-  return Running(data, run).measure();
+  return LoaderMeasurement(data, run).measure();
 }
 
 }  // namespace howmany::benches

@@ -24,9 +24,7 @@ struct LoaderRun {
   double budget_s = 3;
   uint64_t seed = 1;
   WorkersAs as = WorkersAs::threads;
-  bool in_order = true;
-  Device to = {};         // device of the batches
-  double timeout_s = 60;  // of a wait for a batch
+  Device to = {};  // device of the batches
 };
 
 struct LoaderResult {
@@ -35,7 +33,6 @@ struct LoaderResult {
   int64_t batches = 0;          // timed, per rank
   double samples_per_s = 0;     // of all ranks together
   double stall_fraction = 0;    // share of the time spent waiting for a batch
-  double stall_half_width = 0;  // of its 95 % interval
   double first_batch_s = 0;     // from the construction of the loader to its first batch
   double cpu_s_per_sample = 0;  // of the whole process, without a paced consumer's spinning
   double bytes_per_worker = 0;  // growth of resident memory, including its processes
@@ -49,8 +46,8 @@ LoaderResult run_loader(const LoaderData& data, const LoaderRun& run);
 // left out.
 std::vector<double> block_means(const std::vector<double>& values, size_t count);
 
-// Returns half the width of the 95 % interval of the mean, or infinity for fewer than two values.
-double half_width(const std::vector<double>& values);
+// Returns half the width of the 95 % interval of the mean relative to it, or infinity for fewer
+// than two values.
 double relative_half_width(const std::vector<double>& values);
 
 }  // namespace howmany::benches

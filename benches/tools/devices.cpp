@@ -170,9 +170,9 @@ void print_text(const json& all) {
 }
 
 int run(int argc, char** argv) {
+  if (argc == 4 && argv[1] == howmany::benches::kProbeRank)
+    return howmany::benches::probe_as_rank(argv[2], argv[3]), 0;
   const howmany::benches::DevicesFlags flags = howmany::benches::parse_devices_flags(argc, argv);
-  if (!flags.probe.empty())
-    return howmany::benches::probe_as_rank(flags.probe, flags.probe_file), 0;
   if (!flags.computed.empty())
     return fmt::print("{}\n", howmany::benches::computed_steps(flags.computed).dump()), 0;
   const json all = flags.engines ? howmany::benches::engines_of(flags.models, flags.batch)

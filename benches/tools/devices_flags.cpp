@@ -33,8 +33,6 @@ DevicesFlags parse_devices_flags(int argc, char** argv) {
   add_option(app, flag::kBatchPerDevice, flags.batch)
       ->check(whole_between(1, kMaxBatch))
       ->needs(engines);
-  add_option(app, flag::kRunProbe, flags.probe)->group("");  // internal; see probes.h
-  add_option(app, flag::kProbeFile, flags.probe_file)->group("");
   add_option(app, flag::kComputed, flags.computed)->group("");  // internal; see computed.h
   parse(app, argc, argv);
   return flags;

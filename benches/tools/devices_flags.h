@@ -13,8 +13,7 @@ struct DevicesFlags {
   bool engines = false;  // see engines.h, of these models
   std::vector<std::string> models = {"resnet18", "gpt2:width=1024,layers=8,heads=16,length=1024"};
   int64_t batch = 16;
-  std::string probe, probe_file;  // hidden; see benches/tools/probes.h
-  std::string computed;           // hidden: a file; see benches/tools/computed.h
+  std::string computed;  // hidden: a file; see benches/tools/computed.h
 };
 
 // Throws std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within

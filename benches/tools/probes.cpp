@@ -10,7 +10,6 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
-#include "core/base/schema/flags.h"
 #include "core/ops/ops.h"
 
 namespace howmany::benches {
@@ -29,7 +28,7 @@ Proof probe_in_processes(std::string_view name) {
   const std::string file = folder.path() + "/found";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const RankExit end = launch_processes(
-      {self, flag::kRunProbe, std::string(name), flag::kProbeFile, file}, 2,
+      {self, std::string(kProbeRank), std::string(name), file}, 2,
       {.grace = std::chrono::seconds(1), .time_limit = 2 * kPatience, .mpirun = name == "mpi"});
   const auto found = nlohmann::json::parse(std::ifstream(file), nullptr, false);
   HM_ENSURE(found.is_object(), "two ranks did not come up: exit code {}", end.code);

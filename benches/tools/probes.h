@@ -22,8 +22,9 @@ Proof probe_kernels(std::string_view name);
 // more.
 Proof probe_comm(std::string_view name, const Place& place);
 
-// Implements `howmany-devices --probe NAME --probe-file FILE`, which probe_comm() starts. Rank 0
-// writes its result or the error to the file.
+// Implements `howmany-devices probe-rank NAME FILE`, which probe_comm() starts. Rank 0 writes its
+// result or the error to the file.
+constexpr std::string_view kProbeRank = "probe-rank";
 void probe_as_rank(const std::string& name, const std::string& file);
 
 }  // namespace howmany::benches

@@ -13,8 +13,8 @@
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/gpus/answer.h"
-#include "reports/gpus/efficiency.h"
 #include "reports/results/device_kind.h"
+#include "reports/results/efficiency.h"
 
 namespace howmany::reports {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "reports/cluster/cluster.h"
-#include "reports/gpus/efficiency.h"
 #include "reports/gpus/forwarded.h"
 #include "reports/predict/rehearsed.h"
+#include "reports/results/efficiency.h"
 #include "reports/script/script.h"
 
 namespace howmany::reports {

@@ -29,8 +29,9 @@ std::vector<std::string> preferred(const std::string& suite) {
   if (suite == "backend") return {metric::kMedianS, metric::kPipelinedS, metric::kBusbwBytesPerS};
   if (suite == "transfer") return {metric::kMedianS, metric::kBytesPerS};
   if (suite == "loader") return {metric::kSamplesPerS, metric::kMedianS, metric::kCpuSPerSample};
-  return {metric::kSamplesPerS, "samples_per_s_predicted", metric::kStallFraction,
-          "wait_p95_s",         metric::kFirstBatchS,      metric::kBytesPerWorker};
+  return {metric::kSamplesPerS,   "of_best",
+          metric::kStallFraction, "wait_p95_s",
+          metric::kFirstBatchS,   metric::kBytesPerWorker};
 }
 
 std::string title_of(const Measurement& m) {
@@ -188,7 +189,7 @@ Measurement workers_row(const PlainJson& row) {
   if (const auto workers = number_in(row, "workers"))
     m.parameters[parameter::kWorkers] = fmt::format("{:.0f}", *workers);
   for (const auto& [name, unit] : {std::pair{metric::kSamplesPerS, "1/s"},
-                                   {"samples_per_s_predicted", "1/s"},
+                                   {"of_best", "ratio"},
                                    {metric::kStallFraction, "share"},
                                    {"wait_p95_s", "s"},
                                    {metric::kFirstBatchS, "s"},

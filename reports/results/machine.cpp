@@ -142,10 +142,8 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   const JsonNode root(json, source);
   const JsonNode cpu = root.at(inventory::kCpuDevices), backends = root.at(inventory::kBackends);
   Machine machine;
-  machine.usable_cores =
-      static_cast<int>(cpu.at(inventory::kUsableCores).integer_between(1, kMax));
-  machine.cpu_devices =
-      static_cast<int>(cpu.at(inventory::kDefaultCount).integer_between(1, kMax));
+  machine.usable_cores = static_cast<int>(cpu.at(inventory::kUsableCores).integer_between(1, kMax));
+  machine.cpu_devices = static_cast<int>(cpu.at(inventory::kDefaultCount).integer_between(1, kMax));
   machine.cores_per_device =
       static_cast<int>(cpu.at(inventory::kCoresPerDevice).integer_between(1, machine.usable_cores));
   if (const auto allowed = cpu.find(inventory::kAllowed))

@@ -2,245 +2,261 @@
 #include "reports/workers/advise.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/base/schema/reasons.h"
 #include "core/base/text/format.h"
 #include "reports/results/disturbance.h"
 #include "reports/workers/compare.h"
-#include "reports/workers/levers.h"
-#include "reports/workers/limit.h"
-#include "reports/workers/notes.h"
 
 namespace howmany::reports {
 namespace {
 
-constexpr double kClearlySlower = 0.8;  // without an interval
+std::string percent(double share) { return format_percent(share, share < 0.0995 ? 1 : 0); }
+std::string named(int workers) { return fmt::format("num_workers={}", workers); }
+std::string per_s(double rate) { return format_count(rate) + " samples/s"; }
 
-double low_of(const Metric& m) { return m.low.value_or(m.value); }
-double high_of(const Metric& m) { return m.high.value_or(m.value); }
+std::string interval_text(const Estimate& estimate) {
+  if (!estimate.interval) return "";
+  return fmt::format(" (95 % CI {:.2f} to {:.2f})", estimate.interval->low,
+                     estimate.interval->high);
+}
 
 class Advisor {
  public:
-  explicit Advisor(const WorkersFacts& facts) : facts_(facts), best_(best_of(facts.points)) {
-    for (const WorkersPoint& p : facts.points)
-      if (p.error.empty() && !p.rates.empty()) points_.push_back(&p);
-  }
+  Advisor(const WorkersFacts& facts, const WorkersPoint& chosen)
+      : facts_(facts), points_(facts.points), chosen_(chosen), stall_(stall_of(chosen)) {}
 
   WorkersAdvice advise() {
-    add_failures();
-    if (best_ == nullptr) {
-      advice_.certain = false;
-      advice_.reason = reason::kNothingMeasured;
-      advice_.because = fmt::format("No answer: {}.", facts_.why_none.empty()
-                                                          ? "no number of workers could be measured"
-                                                          : facts_.why_none);
-      return advice_;
-    }
-    advice_.limit = RateLimit(facts_, *best_).name();
-    if (facts_.undecided) add_undecided();
-    demanded() ? for_demand() : for_rate();
-    if (!advice_.feeds) advice_.levers = levers_of(facts_, *best_, *advice_.recommended);
-    add_notes();
-    add(bound_notes(facts_.bounds));
-    add_lines();
+    advice_.recommended = chosen_.workers;
+    advice_.feeds = facts_.shows_stall() && stall_.value <= facts_.max_stall;
+    if (facts_.trains())
+      for_script();
+    else if (!facts_.has_demand())
+      for_rate();
+    else
+      advice_.feeds ? for_demand() : cannot_feed();
+    if (facts_.undecided) doubt("the time budget was spent before the answer was decided");
+    add_turns_missing();
+    add_unexplained();
+    if (!advice_.feeds || facts_.trains()) add_rivals();
+    add_figures();
     mark_disturbed(facts_.busy_elsewhere, advice_);
+    if (!advice_.certain && !advice_.disturbed) advice_.because = "Uncertain. " + advice_.because;
+    add_lines();
     return std::move(advice_);
   }
 
  private:
-  bool demanded() const { return facts_.asked.demand > 0; }
   double all() const { return facts_.asked.demand * facts_.asked.devices; }
   std::string devices() const { return number(facts_.asked.devices, "device"); }
   std::string workers(int n) const {
     return facts_.asked.devices > 1 ? number(n, "worker") + " a device" : number(n, "worker");
   }
+  void note(std::string text) { advice_.notes.push_back(std::move(text)); }
 
-  void for_demand() {
-    const WorkersPoint* chosen = fewest_that_feed(facts_.points, facts_.most_stall);
-    if (chosen == nullptr) return cannot_feed();
-    const Metric stall = stall_of(*chosen);
-    advice_.recommended = chosen->workers;
-    advice_.feeds = true;
-    advice_.limit = "training itself";
-    advice_.reason = reason::kFeedsDemand;
-    const bool sure = high_of(stall) <= facts_.most_stall;
-    advice_.certain = advice_.certain && sure;
-    advice_.because = fmt::format(
-        "Use {}: {} {} at {} samples/s ({}). Training waits {} of the time; {} is allowed.",
-        workers(chosen->workers), chosen->workers == 1 ? "it feeds" : "they feed", devices(),
-        format_count(all()), facts_.demand_from, percent(stall.value), percent(facts_.most_stall));
-    if (!sure)
-      advice_.notes.push_back(
-          fmt::format("Uncertain: the 95 % interval of the stall reaches {}; measure longer with "
-                      "--time-budget, or take one worker more.",
-                      percent(high_of(stall))));
-    add_fewer(*chosen);
+  void doubt(const std::string& why) {
+    advice_.certain = false;
+    note(fmt::format("Uncertain: {}; measure longer with --time-budget.", why));
   }
 
-  void add_fewer(const WorkersPoint& chosen) {
+  void for_script() {
+    advice_.reason = reason::kMoreDoNotLoadMore;
+    const std::string waits = fmt::format("waits {} of the time for data", percent(stall_.value));
+    const WorkersPoint* own = nullptr;
+    for (const WorkersPoint& point : points_)
+      if (point.own) own = &point;
+    if (own == nullptr || !own->counts())
+      advice_.because =
+          fmt::format("Use {}: {} then {}.", named(chosen_.workers), facts_.script, waits);
+    else if (own == &chosen_)
+      advice_.because = fmt::format("Keep {}: {} {}, and no other number of workers trains faster.",
+                                    named(own->workers), facts_.script, waits);
+    else
+      advice_.because = fmt::format("Use {}: {} trains {}. It then {}.", named(chosen_.workers),
+                                    facts_.script, compared_with(*own), waits);
+  }
+
+  // "1.80x as fast as with its own num_workers=0 (95 % CI ...)"
+  std::string compared_with(const WorkersPoint& own) const {
+    const Estimate faster = gain(points_, chosen_, own);
+    const bool differs = !faster.interval || faster.interval->low > 1 || faster.interval->high < 1;
+    return fmt::format(
+        "{} with its own {}{}",
+        differs ? fmt::format("{:.2f}x as fast as", faster.value) : std::string("no slower than"),
+        named(own.workers), interval_text(faster));
+  }
+
+  void for_demand() {
+    advice_.reason = reason::kFeedsDemand;
+    advice_.because = fmt::format(
+        "Use {}: {} {} at {} ({}). Training waits {} of the time; {} is allowed.",
+        workers(chosen_.workers), chosen_.workers == 1 ? "it feeds" : "they feed", devices(),
+        per_s(all()), facts_.demand_from, percent(stall_.value), percent(facts_.max_stall));
+    const double high = stall_.high.value_or(stall_.value);
+    if (high > facts_.max_stall)
+      doubt(fmt::format("the 95 % interval of the stall reaches {}", percent(high)));
     const WorkersPoint* fewer = nullptr;
-    for (const WorkersPoint* p : points_)
-      if (p->workers < chosen.workers) fewer = p;
-    if (fewer == nullptr) return;
-    advice_.notes.push_back(fmt::format("With {} training waits {} of the time.",
-                                        workers(fewer->workers), percent(stall_of(*fewer).value)));
+    for (const WorkersPoint& point : points_)
+      if (point.counts() && point.workers < chosen_.workers) fewer = &point;
+    if (fewer != nullptr)
+      note(fmt::format("With {} training waits {} of the time.", workers(fewer->workers),
+                       percent(stall_of(*fewer).value)));
   }
 
   void cannot_feed() {
-    const WorkersPoint& near = fewest_near(facts_.points, *best_);
-    const double rate = rate_of(near).value;
-    advice_.recommended = near.workers;
-    advice_.limit = limit_of_demand();
     advice_.reason = reason::kDemandNotMet;
+    const double rate = rate_of(chosen_).value;
     advice_.because = fmt::format(
-        "{} {} at {} samples/s ({}). The limit is {}. {} {} nearest with {} samples/s and {} "
+        "No number of workers that was measured feeds {} at {} ({}). {} {} nearest with {} and {} "
         "stall.",
-        facts_.undecided ? "No measured number of workers feeds" : "No number of workers feeds",
-        devices(), format_count(all()), facts_.demand_from, advice_.limit, workers(near.workers),
-        near.workers == 1 ? "comes" : "come", format_count(rate), percent(stall_of(near).value));
-    advice_.notes.push_back(fmt::format("This rate is enough for {:.2g} of {} such {}.",
-                                        rate / facts_.asked.demand, facts_.asked.devices,
-                                        facts_.asked.devices == 1 ? "device" : "devices"));
-  }
-
-  // Idle cores do not limit the demand.
-  std::string limit_of_demand() const {
-    const bool idle = all() * core_s(facts_.probes) < facts_.probes.cores;
-    if (!idle || advice_.limit != RateLimit(facts_, *best_).name_of_cores()) return advice_.limit;
-    return facts_.undecided || !facts_.wanted.empty() ? "the numbers of workers that were measured"
-                                                      : "the loader, not " + advice_.limit;
-  }
-
-  void add_undecided() {
-    advice_.certain = false;
-    advice_.notes.push_back(
-        "Uncertain: the time budget was spent before the answer was decided; measure longer with "
-        "--time-budget.");
+        devices(), per_s(all()), facts_.demand_from, workers(chosen_.workers),
+        chosen_.workers == 1 ? "comes" : "come", per_s(rate), percent(stall_.value));
+    note(fmt::format("This rate is enough for {:.2g} of {} such {}.", rate / facts_.asked.demand,
+                     facts_.asked.devices, facts_.asked.devices == 1 ? "device" : "devices"));
   }
 
   void for_rate() {
-    const WorkersPoint& chosen = fewest_near(facts_.points, *best_);
-    advice_.recommended = chosen.workers;
-    const WorkersPoint* more = nullptr;
-    for (const WorkersPoint* p : points_)
-      if (!more && p->workers > chosen.workers) more = p;
-    advice_.reason = more ? reason::kMoreDoNotLoadMore : reason::kMoreNotMeasured;
-    advice_.because = fmt::format(
-        "Use {}: they load {} samples/s{}. The limit is {}.", workers(chosen.workers),
-        format_count(rate_of(chosen).value),
-        more ? fmt::format(", and {} give {}", more->workers, gain_text(*more, chosen)) : "",
-        advice_.limit);
-    if (more == nullptr) add_unmeasured(chosen);
-    add_doubt(chosen);
-    advice_.notes.push_back(fmt::format(
+    advice_.reason = reason::kMoreDoNotLoadMore;
+    const Metric rate = rate_of(chosen_);
+    advice_.because =
+        fmt::format("Use {}: {} {}", workers(chosen_.workers),
+                    chosen_.workers == 1 ? "it loads" : "they load", per_s(rate.value));
+    const WorkersPoint* none = find_point(points_, 0);
+    if (none != nullptr && none != &chosen_ && none->counts()) {
+      const Estimate faster = gain(points_, chosen_, *none);
+      advice_.because += fmt::format(", {:.2f}x as many as without workers{}", faster.value,
+                                     interval_text(faster));
+    }
+    advice_.because += ".";
+    note(fmt::format(
         "No demand was given (--samples-per-second, --model or --from): {} feed any training that "
-        "takes less than {} samples/s in all.",
-        workers(chosen.workers), format_count(low_of(rate_of(chosen)))));
-    const WorkersPoint* fewer = nullptr;
-    for (const WorkersPoint* p : points_)
-      if (p->workers < chosen.workers) fewer = p;
-    if (fewer)
-      advice_.notes.push_back(fmt::format("{} would do below {} samples/s.",
-                                          workers(fewer->workers),
-                                          format_count(low_of(rate_of(*fewer)))));
+        "takes less than {} in all.",
+        workers(chosen_.workers), per_s(rate.low.value_or(rate.value))));
   }
 
-  void add_unmeasured(const WorkersPoint& chosen) {
-    advice_.certain = false;
-    advice_.notes.push_back(
-        fmt::format("Uncertain: more than {} were not measured.", workers(chosen.workers)));
+  void add_turns_missing() {
+    for (const auto& [missing, turns] : turns_missing(facts_))
+      if (const int had = find_point(points_, missing)->turns(); had < kMinTurns)
+        doubt(fmt::format("{} had only {}", workers(missing), number(had, "turn")));
   }
 
-  // Notes the number that may be faster the most, within the error of its turns.
-  void add_doubt(const WorkersPoint& chosen) {
+  void add_unexplained() {
+    const WorkersPoint* than = unexplained_by_stall(points_, chosen_);
+    if (than == nullptr) return;
+    doubt(
+        fmt::format("{} train {:.2f}x as fast as {}, which waited only {} of the time, so the gain "
+                    "has another cause",
+                    workers(chosen_.workers), gain(points_, chosen_, *than).value,
+                    workers(than->workers), percent(stall_of(*than).value)));
+  }
+
+  // Numbers that may be as good, within the error of their turns.
+  void add_rivals() {
+    std::vector<int> fewer;
     const WorkersPoint* rival = nullptr;
     double most = kNoticeable;
-    for (const WorkersPoint* p : points_) {
-      const double may = p == &chosen ? 0 : most_gain(*p, chosen);
-      if (may > most) rival = p, most = may;
+    for (const WorkersPoint& point : points_) {
+      if (!point.counts() || &point == &chosen_ || point.turns() < kMinTurns) continue;
+      const Estimate compared = gain(points_, point, chosen_);
+      const double may = compared.interval ? compared.interval->high : compared.value;
+      if (point.workers < chosen_.workers && may_win(points_, point))
+        fewer.push_back(point.workers);
+      else if (point.workers > chosen_.workers && may > most)
+        rival = &point, most = may;
     }
-    if (rival == nullptr) return;
-    advice_.certain = false;
-    advice_.notes.push_back(
-        fmt::format("Uncertain: {} may load up to {}; measure longer with "
-                    "--time-budget.",
-                    workers(rival->workers), most_text(chosen, most)));
+    if (!fewer.empty())
+      doubt(fmt::format("{} {} may be as fast", fmt::join(fewer, ", "),
+                        fewer == std::vector{1} ? "worker" : "workers"));
+    if (rival != nullptr)
+      doubt(fmt::format("{} may be up to {:.2f}x as fast by the 95 % interval",
+                        workers(rival->workers), most));
+    if (&chosen_ != &points_.back() || advice_.feeds) return;
+    if (advice_.reason != reason::kDemandNotMet) advice_.reason = reason::kMoreNotMeasured;
+    doubt(fmt::format("more than {} were not measured", workers(chosen_.workers)));
   }
 
-  static std::string most_text(const WorkersPoint& chosen, double gain) {
-    if (!std::isfinite(gain)) return "more samples/s";
-    return format_count(rate_of(chosen).value * gain) + " samples/s by the 95 % interval";
+  void add_figures() {
+    for (const WorkersPoint& point : points_)
+      if (!point.error.empty())
+        note(fmt::format("Failed: {}: {}.", number(point.workers, "worker"), point.error));
+    facts_.script.empty() ? add_files() : add_script_figures();
+    for (std::string& text : bound_notes(facts_.bounds)) note(std::move(text));
   }
 
-  double most_gain(const WorkersPoint& point, const WorkersPoint& chosen) const {
-    const Estimate compared = gain(facts_.points, point, chosen);
-    if (compared.interval) return compared.interval->high;
-    return compared.value < kClearlySlower ? compared.value : INFINITY;
+  void add_script_figures() {
+    const double rate = rate_of(chosen_).value;
+    if (facts_.shows_stall() && chosen_.alone > rate)
+      note(fmt::format("Without training, the loader gives {} with {}; training takes {}.",
+                       per_s(chosen_.alone), number(chosen_.workers, "worker"),
+                       format_count(rate)));
+    if (chosen_.workers > 0 && std::isfinite(chosen_.first_batch_s))
+      note(fmt::format(
+          "The first batch comes {} after {} start: with persistent_workers=True once, else in "
+          "every epoch. This time is not in the samples/s.",
+          format_seconds(chosen_.first_batch_s), number(chosen_.workers, "worker")));
+    if (facts_.asked.devices > 1)
+      note(fmt::format("Workers are those of each of {} ranks.", facts_.asked.devices));
   }
 
-  std::string gain_text(const WorkersPoint& more, const WorkersPoint& than) const {
-    const double more_by = gain(facts_.points, more, than).value - 1;
-    return more_by < 0 ? percent(-more_by) + " less" : percent(more_by) + " more";
-  }
-
-  void add_notes() {
+  void add_files() {
     if (facts_.bad > 0)
-      advice_.notes.push_back(fmt::format(
+      note(fmt::format(
           "{:.0f} of {:.0f} files could not be read and were left out, the first is {}; howmany "
           "train refuses such a folder unless --on-bad-image skip.",
           facts_.bad, facts_.looked_at, facts_.first_bad));
-    if (demanded()) {
-      const double cores = all() * core_s(facts_.probes);
-      advice_.notes.push_back(fmt::format(
-          "One worker makes a sample in {}: {} samples/s keep {:.2g} cores busy (predicted).",
-          format_seconds(facts_.probes.sample_s), format_count(all()), cores));
-    }
-    const double warm_rate = rate_of(*best_).value;
-    if (facts_.cold_rate && warm_rate > kNoticeable * *facts_.cold_rate)
-      advice_.notes.push_back(fmt::format(
-          "First epoch: {} samples/s with files not in memory and {} ({} of the {}).",
-          format_count(*facts_.cold_rate), workers(facts_.cold_workers),
-          percent(*facts_.cold_rate / warm_rate), advice_.feeds ? "demand" : "warm rate"));
-    advice_.notes.push_back(fmt::format(
+    const double warm = rate_of(chosen_).value;
+    if (facts_.cold_rate && warm > kNoticeable * *facts_.cold_rate)
+      note(fmt::format("First epoch: {} with files not in memory and {} ({} of the {}).",
+                       per_s(*facts_.cold_rate), workers(facts_.cold_workers),
+                       percent(*facts_.cold_rate / warm), advice_.feeds ? "demand" : "warm rate"));
+    note(fmt::format(
         "Measured with {} and this program's decoder; --worker-type pytorch measures PyTorch's own "
         "DataLoader.",
         facts_.as));
   }
 
-  void add(const std::vector<std::string>& notes) {
-    advice_.notes.insert(advice_.notes.end(), notes.begin(), notes.end());
-  }
-
-  void add_failures() {
-    for (const WorkersPoint& p : facts_.points)
-      if (!p.error.empty())
-        advice_.notes.push_back(
-            fmt::format("Failed: {}: {}.", number(p.workers, "worker"), p.error));
-  }
-
   void add_lines() {
-    const int w = *advice_.recommended;
-    advice_.pytorch =
-        fmt::format("DataLoader(dataset, batch_size={}, num_workers={}", facts_.asked.batch, w);
+    const int w = chosen_.workers;
+    const std::string mark = advice_.certain ? "" : "  # uncertain";
+    std::string first = facts_.trains() ? std::string("...")
+                                        : fmt::format("dataset, batch_size={}", facts_.asked.batch);
     if (w > 0)
-      advice_.pytorch +=
-          fmt::format(", prefetch_factor={}, persistent_workers=True", facts_.asked.prefetch);
-    advice_.pytorch += ", pin_memory=True)";
-    advice_.slurm =
-        fmt::format("#SBATCH --ntasks-per-node={} --cpus-per-task={}", facts_.asked.devices, w + 1);
+      first += fmt::format(", {}, prefetch_factor={}, persistent_workers=True", named(w),
+                           facts_.asked.prefetch);
+    else
+      first += ", " + named(w);
+    const bool pins = facts_.script.empty() || facts_.gpu;
+    advice_.pytorch =
+        fmt::format("DataLoader({}{}){}", first, pins ? ", pin_memory=True" : "", mark);
+    advice_.slurm = fmt::format("#SBATCH --ntasks-per-node={} --cpus-per-task={}{}",
+                                facts_.asked.devices, w + 1, mark);
   }
 
   const WorkersFacts& facts_;
-  std::vector<const WorkersPoint*> points_;  // measured, by workers
-  const WorkersPoint* best_ = nullptr;
+  const WorkersPoints& points_;
+  const WorkersPoint& chosen_;
+  const Metric stall_;
   WorkersAdvice advice_;
 };
 
 }  // namespace
 
-WorkersAdvice advise_workers(const WorkersFacts& facts) { return Advisor(facts).advise(); }
+WorkersAdvice advise_workers(const WorkersFacts& facts) {
+  if (const WorkersPoint* chosen = chosen_of(facts)) return Advisor(facts, *chosen).advise();
+  WorkersAdvice none;
+  none.certain = false;
+  none.reason = reason::kNothingMeasured;
+  none.because = fmt::format("No answer: {}.", facts.why_none.empty()
+                                                   ? "no number of workers could be measured"
+                                                   : facts.why_none);
+  for (const WorkersPoint& point : facts.points)
+    if (!point.error.empty())
+      none.notes.push_back(
+          fmt::format("Failed: {}: {}.", number(point.workers, "worker"), point.error));
+  return none;
+}
 
 }  // namespace howmany::reports

@@ -13,14 +13,14 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kMostWorkers = 1024;
+constexpr double kMaxWorkers = 1024;
 // Memory of a Python worker process that has imported torch (assumed, not measured).
 constexpr double kPythonWorkerBytes = 200e6;
 constexpr double kUsable = 0.9;  // of memory and /dev/shm
 constexpr double kDescriptorsOfWorker = 4, kTensorsOfBatch = 2, kDescriptorsInUse = 64;
 
 int whole(double workers) {
-  return static_cast<int>(std::clamp(std::floor(workers), 0.0, kMostWorkers));
+  return static_cast<int>(std::clamp(std::floor(workers), 0.0, kMaxWorkers));
 }
 
 std::string bytes(double value) { return format_count(value) + "B"; }
@@ -74,10 +74,6 @@ LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& sou
   LoaderLimits limits;
   limits.cores = at_least(root.at(limit::kCores), 0.001);
   limits.cores_because = root.at(limit::kCoresBecause).string();
-  for (const JsonNode& limit : root.at(limit::kCpuLimits).items())
-    limits.cpu_limits.push_back(fmt::format("{}: {:.4g} ({})", limit.at(limit::kSource).string(),
-                                            at_least(limit.at(limit::kCpus), 0),
-                                            limit.at(limit::kDetail).string()));
   limits.memory_bytes = at_least(root.at(limit::kMemoryBytes), 0);
   limits.memory_because = root.at(limit::kMemoryBecause).string();
   if (const auto shm = root.find(limit::kShmBytes)) limits.shm_bytes = at_least(*shm, 0);
@@ -104,15 +100,23 @@ std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderD
   return bounds;
 }
 
-double usable_cores(double measured, const LoaderLimits& limits) {
-  return limits.cores < 1 ? 1 : std::min(measured, limits.cores);
-}
-
 int most_workers(const std::vector<WorkerBound>& bounds) {
-  int most = static_cast<int>(kMostWorkers);
+  int most = static_cast<int>(kMaxWorkers);
   for (const WorkerBound& bound : bounds)
     if (bound.hard) most = std::min(most, bound.most);
   return most;
+}
+
+std::vector<std::string> bound_notes(const std::vector<WorkerBound>& bounds) {
+  std::vector<std::string> notes;
+  int useful = 0;
+  for (const WorkerBound& b : bounds)
+    if (!b.hard) useful = std::max(useful, b.most);
+  for (const WorkerBound& b : bounds)
+    if (b.hard && b.most < useful)
+      notes.push_back(
+          fmt::format("No more than {} by {}: {}.", number(b.most, "worker"), b.what, b.because));
+  return notes;
 }
 
 }  // namespace howmany::reports

@@ -9,15 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "reports/workers/model.h"
-
 namespace howmany::reports {
 
-// The output of `loader_bench --limits`.
+// The limits of this machine, from the context of loader_bench.
 struct LoaderLimits {
-  double cores = 1;
+  double cores = 1;  // with the fraction of a quota
   std::string cores_because;
-  std::vector<std::string> cpu_limits;  // for example "affinity mask: 4 (0-3)"
   double memory_bytes = 0;
   std::string memory_because;
   std::optional<double> shm_bytes;
@@ -26,6 +23,13 @@ struct LoaderLimits {
   std::string processes_because;
 };
 LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& source);
+
+struct LoaderDemand {
+  int devices = 1;    // ranks, each with its own loader
+  double demand = 0;  // samples/s per device; 0: as many as possible
+  int prefetch = 2;   // batches ahead per worker
+  int64_t batch = 64;
+};
 
 struct WorkerBound {
   std::string what;       // "/dev/shm"
@@ -39,8 +43,7 @@ std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderD
                                        double sample_bytes);
 // Returns the smallest hard bound, between 0 and 1024.
 int most_workers(const std::vector<WorkerBound>& bounds);
-// Returns the measured cores, at most those allowed. A quota can make the measured number too
-// large, because it is enforced per period. If less than one core is allowed, returns 1.
-double usable_cores(double measured, const LoaderLimits& limits);
+// Returns notes on the hard bounds below the number of cores. Raise these first.
+std::vector<std::string> bound_notes(const std::vector<WorkerBound>& bounds);
 
 }  // namespace howmany::reports

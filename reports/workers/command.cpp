@@ -2,45 +2,40 @@
 #include "reports/workers/command.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
 
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
 #include "core/base/process.h"
+#include "core/base/schema/context.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
-#include "core/base/schema/metrics.h"
-#include "core/base/text/files.h"
-#include "core/base/text/format.h"
-#include "core/base/text/json.h"
-#include "core/base/text/table.h"
-#include "reports/gpus/command.h"
-#include "reports/html/summary_files.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
-#include "reports/results/rounds.h"
 #include "reports/results/run_folder.h"
 #include "reports/workers/advise.h"
+#include "reports/workers/compare.h"
 #include "reports/workers/demand.h"
-#include "reports/workers/measure.h"
+#include "reports/workers/loader_bench.h"
 #include "reports/workers/output.h"
-#include "reports/workers/points.h"
 #include "reports/workers/render.h"
 #include "reports/workers/rows.h"
-#include "reports/workers/script_command.h"
+#include "reports/workers/script_bench.h"
 
 namespace howmany::reports {
 namespace {
 
-constexpr int64_t kMostWorkersAsked = 1024;
+constexpr int64_t kMaxWorkersAsked = 1024;
 constexpr double kDemandSeconds = 3;  // of training steps for --model
+// Without --time-budget, turns that a certain answer needs may take so long.
+constexpr double kMaxSeconds = 600;
 
 void refuse_two_demands(const WorkersArguments& a) {
   const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
@@ -59,8 +54,6 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
          "the device of --model: give --model too, or leave it out");
   refuse(flag::kPython, pytorch, "for --worker-type pytorch");
   refuse(flag::kStartMethod, pytorch, "for --worker-type pytorch");
-  refuse(flag::kMaxWaitPercent, !pytorch,
-         "for threads and processes: --worker-type pytorch compares rates");
   refuse(flag::kInCopy, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kPrivate, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kLoader, false, "for a script: howmany workers -- python train.py");
@@ -87,23 +80,23 @@ Demand demand_of(const WorkersArguments& a, const std::string& folder) {
                          folder);
 }
 
-nlohmann::ordered_json request_json(const WorkersArguments& a) {
-  return {{"command", "workers"},
-          {"data", a.data},
-          {"workers", a.workers},
-          {"devices", a.devices},
-          {"batch", a.batch},
-          {"prefetch", a.prefetch},
-          {"as", a.as},
-          {"image_size", a.image_size},
-          {"time_budget", a.time_budget},
-          {"stall_percent", a.stall_percent},
-          {"seed", a.seed}};
-}
-
-Summary summarise(const WorkersArguments& a, const LoaderResults& results,
-                  const WorkersFacts& facts, const WorkersAdvice& advice) {
-  return loader_summary(results, request_json(a), facts.busy_elsewhere, to_json(facts, advice));
+// The user's own script decides what concerns samples, and its words are not shown.
+nlohmann::ordered_json request_json(const WorkersArguments& a, const WorkersFacts& facts) {
+  nlohmann::ordered_json all = {{"command", "workers"},
+                                {"workers", a.workers},
+                                {"devices", a.devices},
+                                {"time_budget", a.time_budget}};
+  if (!facts.script.empty()) all.update({{"script", facts.script}, {"loader", a.loader}});
+  if (facts.trains()) return all;
+  all.update({{"data", a.data},
+              {"batch", a.batch},
+              {"prefetch", a.prefetch},
+              {"as", a.as},
+              {"image_size", a.image_size},
+              {"stall_percent", a.stall_percent},
+              {"seed", a.seed}});
+  if (a.as == "pytorch") all["start_method"] = a.start_method;
+  return all;
 }
 
 // True if torch_loader.py can make samples from `data`.
@@ -118,20 +111,72 @@ bool failed(const WorkersFacts& facts) {
   return facts.points.empty();
 }
 
-WorkersFacts facts_from(const WorkersArguments& a, const std::string& folder) {
+WorkersFacts facts_from(const WorkersArguments& a, const Demand& demand) {
   WorkersFacts facts;
   facts.wanted = workers_from(a.workers);
-  facts.most_stall = a.stall_percent / 100;
-  facts.as = a.as;
-  const LoadMeter meter;
-  const Demand demand = demand_of(a, folder);
-  if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
+  facts.max_stall = a.stall_percent / 100;
+  facts.as = a.command.empty() ? a.as : "script";
   facts.demand_from = demand.from;
   facts.asked = {.devices = a.devices,
                  .demand = demand.samples_per_s,
                  .prefetch = a.prefetch,
                  .batch = a.batch};
   return facts;
+}
+
+std::string why_unmeasurable(const WorkersFacts& facts) {
+  for (const WorkerBound& bound : facts.bounds)
+    if (bound.too_many)
+      return fmt::format(
+          "the batches of {} devices do not fit into memory, even without workers ({})",
+          facts.asked.devices, bound.because);
+  return "";
+}
+
+// `script`: the user's own, or one of ours that only loads; if absent, loader_bench loads.
+int answer(const WorkersArguments& a, const std::string& folder,
+           const std::optional<Script>& script, WorkersFacts facts) {
+  const Budget budget(a.time_budget);
+  BenchRuns runs(a, folder);
+  const auto look = look_at(runs, script ? "null" : a.data);
+  if (!look) return exit_code::kInterrupted;
+  facts.cores = look->limits.cores;
+  if (script)
+    facts.script = script->name;
+  else
+    add_files(facts, look->context);
+  facts.bounds = worker_bounds(look->limits, facts.asked, facts.sample_bytes);
+  facts.why_none = why_unmeasurable(facts);
+  std::unique_ptr<WorkersBench> bench;
+  if (script)
+    bench = std::make_unique<ScriptBench>(runs, *script, look->limits);
+  else
+    bench =
+        std::make_unique<LoaderBench>(runs, budget, look->context.contains(context::kLoaderFormat));
+  bool went = true;
+  if (facts.why_none.empty())
+    went = measure_workers(*bench, facts, budget, a.own_budget ? kMaxSeconds : a.time_budget);
+  const WorkersPoint* chosen = chosen_of(facts);
+  if (went && chosen != nullptr) bench->measure_first_epoch(facts, chosen->workers);
+  if (!went && chosen == nullptr) return exit_code::kInterrupted;
+  facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, runs.results().busy_elsewhere);
+  write_and_print(a, folder,
+                  loader_summary(runs.results(), request_json(a, facts), facts.busy_elsewhere,
+                                 to_json(facts, advise_workers(facts))));
+  if (!went) return exit_code::kInterrupted;
+  return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
+}
+
+int run_script_workers(const WorkersArguments& a) {
+  refuse_many_copies("it starts the command itself: start it once");
+  std::string notice;
+  Script script = script_from(a.command, &notice, Script::Count::kAsGiven);
+  script.in_copy = a.in_copy;
+  if (a.keep_private) make_private(script);
+  WorkersFacts facts = facts_from(a, {});
+  const RunFolder folder = RunFolder::create(a.out);
+  catch_interrupts();
+  return answer(a, folder.path(), script, std::move(facts));
 }
 
 }  // namespace
@@ -143,10 +188,10 @@ std::vector<int> workers_from(const std::string& text) {
     const size_t end = std::min(text.find(',', at), text.size());
     int64_t value = -1;
     const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, value);
-    if (error != std::errc{} || stop != text.data() + end || value < 0 || value > kMostWorkersAsked)
+    if (error != std::errc{} || stop != text.data() + end || value < 0 || value > kMaxWorkersAsked)
       throw InputError(
           fmt::format("--workers {}: expected auto, or numbers from 0 to {} such as 0,1,2", text,
-                      kMostWorkersAsked));
+                      kMaxWorkersAsked));
     workers.push_back(static_cast<int>(value));
     at = end + 1;
   }
@@ -154,34 +199,25 @@ std::vector<int> workers_from(const std::string& text) {
 }
 
 int run_workers(const WorkersArguments& a) {
+  if (!a.command.empty()) return run_script_workers(a);
   refuse_many_copies(
       "it measures a whole machine: start it once, and give the number of ranks with --ranks");
   refuse_two_demands(a);
-  if (a.as == "pytorch" && !has_torch_samples(a.data))
+  const bool pytorch = a.as == "pytorch";
+  if (pytorch && !has_torch_samples(a.data))
     throw InputError(
         "--worker-type pytorch needs --data DIR of class folders, tar shards or x.npy and y.npy");
   workers_from(a.workers);
   const RunFolder held = RunFolder::create(a.out);
   const std::string& folder = held.path();
   catch_interrupts();
-  if (a.as == "pytorch") return run_torch_loader(a, folder, demand_of(a, folder));
-  LoaderMeasuring measuring(a, folder);
-  const LoaderLimits limits = measuring.limits();
-  WorkersFacts facts = facts_from(a, folder);
-  measuring.probe(facts);
-  if (measuring.results().interrupted) return exit_code::kInterrupted;
-  facts.probes.cores = usable_cores(facts.probes.cores, limits);
-  facts.bounds = worker_bounds(limits, facts.asked, facts.probes.sample_bytes);
-  facts.undecided = !measuring.measure_points(facts);
-  const WorkersAdvice first = advise_workers(facts);
-  if (first.recommended && !measuring.results().interrupted)
-    measuring.measure_cold(facts, *first.recommended);
-  facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, measuring.busy_elsewhere());
-  if (measuring.results().out_of_time)
-    fmt::print(stderr, "the time budget was spent before the answer was decided\n");
-  write_and_print(a, folder, summarise(a, measuring.results(), facts, advise_workers(facts)));
-  if (measuring.results().interrupted) return exit_code::kInterrupted;
-  return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
+  const LoadMeter meter;
+  const Demand demand = demand_of(a, folder);
+  WorkersFacts facts = facts_from(a, demand);
+  if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
+  if (!pytorch) return answer(a, folder, std::nullopt, std::move(facts));
+  const TorchLoader loader(a, folder, demand.samples_per_s);
+  return answer(a, folder, loader.script(a.devices), std::move(facts));
 }
 
 void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code) {
@@ -224,8 +260,9 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   sub->callback([a, sub, &command, &code] {
     a->command = command;
     a->own_prefetch = sub->count(flag::kPrefetch) == 0;
+    a->own_budget = sub->count(flag::kTimeBudget) == 0;
     command.empty() ? refuse_without_effect(*sub, *a) : refuse_with_script(*sub);
-    code = command.empty() ? run_workers(*a) : run_script_workers(*a);
+    code = run_workers(*a);
   });
 }
 

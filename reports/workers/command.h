@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `howmany workers` finds how many loader workers feed the devices from the given files. It reads
-// the limits, runs short probes, sweeps the numbers, and refines around the answer. Every file of
-// the folder is complete after each run. One thread.
+// `howmany workers` finds how many loader workers feed the devices: for given files, or in the
+// user's own script. Numbers of workers take turns. Every file of the folder is complete after each
+// run. One thread.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,14 @@ struct WorkersArguments {
   bool keep_private = false;         // --private
   bool in_copy = false;              // --in-copy
   bool own_prefetch = true;          // no --prefetch was given
+  bool own_budget = true;            // no --time-budget was given
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
 
 // Adds the subcommand. If it runs, `code` receives its exit code. `command`: the words after "--",
 // read when it runs.
 void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code);
-// Returns 0, or 3 if a measurement failed or was interrupted. Throws InputError.
+// Returns an exit code: kFine, kMeasurementFailed or kInterrupted. Throws InputError.
 int run_workers(const WorkersArguments& arguments);
 
 // Returns an empty list for "auto". Throws InputError if `text` is not a list of numbers from 0 to

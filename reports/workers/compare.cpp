@@ -6,11 +6,10 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kEnough = 0.98;     // of the best rate: more workers are not worth it
-constexpr double kMayEnough = 0.95;  // unless the interval excludes kEnough
-constexpr double kUnclear = 0.85;    // without an interval
-
-bool counts(const WorkersPoint& point) { return point.error.empty() && !point.rates.empty(); }
+constexpr double kEnough = 0.98;        // of the best rate: more workers are not worth it
+constexpr double kMayEnough = 0.95;     // unless the interval excludes kEnough
+constexpr double kUnclear = 0.85;       // without an interval
+constexpr double kClearlySlower = 0.8;  // without an interval
 
 Rounds times_of(const WorkersPoint& point) {
   Rounds rounds;
@@ -53,25 +52,73 @@ Estimate gain(const WorkersPoints& points, const WorkersPoint& point, const Work
 }
 
 const WorkersPoint* best_of(const WorkersPoints& points) {
+  const auto own = std::ranges::find_if(points, [](auto& p) { return p.own && p.counts(); });
   const WorkersPoint* best = nullptr;
-  for (const WorkersPoint& point : points)
-    if (counts(point) && (best == nullptr || gain(points, point, *best).value > 1)) best = &point;
+  double most = 0;  // relative to the script's own number, which is in every round
+  for (const WorkersPoint& point : points) {
+    if (!point.counts()) continue;
+    const double faster = own == points.end() ? 0 : gain(points, point, *own).value;
+    const bool wins = own != points.end() ? faster > most
+                                          : best == nullptr || gain(points, point, *best).value > 1;
+    if (wins) best = &point, most = faster;
+  }
   return best;
 }
 
 const WorkersPoint& fewest_near(const WorkersPoints& points, const WorkersPoint& best) {
   for (const WorkersPoint& point : points) {
     if (&point == &best) break;
-    if (!counts(point)) continue;
+    if (!point.counts()) continue;
     if (reaches(gain(points, point, best))) return point;
   }
   return best;
 }
 
-const WorkersPoint* fewest_that_feed(const WorkersPoints& points, double most_stall) {
+const WorkersPoint* fewest_that_feed(const WorkersPoints& points, double max_stall) {
   for (const WorkersPoint& point : points)
-    if (counts(point) && stall_of(point).value <= most_stall) return &point;
+    if (point.counts() && stall_of(point).value <= max_stall) return &point;
   return nullptr;
+}
+
+const WorkersPoint* chosen_of(const WorkersFacts& facts) {
+  const WorkersPoint* feeds =
+      facts.has_demand() ? fewest_that_feed(facts.points, facts.max_stall) : nullptr;
+  if (feeds != nullptr) return feeds;
+  const WorkersPoint* best = best_of(facts.points);
+  return best == nullptr ? nullptr : &fewest_near(facts.points, *best);
+}
+
+bool may_win(const WorkersPoints& points, const WorkersPoint& point) {
+  if (!point.counts()) return false;
+  const Estimate share = gain(points, point, *best_of(points));
+  return share.interval ? share.interval->high >= kEnough : share.value >= kClearlySlower;
+}
+
+const WorkersPoint* unexplained_by_stall(const WorkersPoints& points, const WorkersPoint& chosen) {
+  for (const WorkersPoint& point : points) {
+    if (point.workers >= chosen.workers) break;
+    if (!point.counts() || point.stalls.empty()) continue;
+    const Metric stall = stall_of(point);
+    const double works = 1 - stall.high.value_or(stall.value);
+    const Estimate faster = gain(points, chosen, point);
+    const double least = faster.interval ? faster.interval->low : faster.value;
+    if (least * works > kNoticeable) return &point;
+  }
+  return nullptr;
+}
+
+std::map<int, int> turns_missing(const WorkersFacts& facts) {
+  std::map<int, int> missing;
+  const WorkersPoint* chosen = chosen_of(facts);
+  if (chosen == nullptr) return missing;
+  const WorkersPoint* than = unexplained_by_stall(facts.points, *chosen);
+  for (const WorkersPoint& point : facts.points) {
+    const bool wins = !facts.has_demand() && may_win(facts.points, point);
+    const bool unexplained = than != nullptr && (&point == than || &point == chosen);
+    const int needed = unexplained ? 2 * kMinTurns : wins || &point == chosen ? kMinTurns : 0;
+    if (point.turns() < needed) missing[point.workers] = needed - point.turns();
+  }
+  return missing;
 }
 
 }  // namespace howmany::reports

@@ -23,7 +23,7 @@ namespace howmany::reports {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr double kMostWait = 0.95;  // of a step: with more waiting, the demand is unknown
+constexpr double kMaxWait = 0.95;  // of a step: with more waiting, the demand is unknown
 
 struct Step {
   int devices = 0;
@@ -33,7 +33,7 @@ struct Step {
 };
 
 double per_device(const Step& s) {
-  return s.samples_per_s / s.devices / (1 - std::clamp(s.wait, 0.0, kMostWait));
+  return s.samples_per_s / s.devices / (1 - std::clamp(s.wait, 0.0, kMaxWait));
 }
 
 // Returns the number in "devices:4" of a bench name, or 0.

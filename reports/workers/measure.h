@@ -1,46 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs loader_bench for `howmany workers`. Every file of the folder is complete after each run. One
-// thread.
+// The measurement behind every answer of `howmany workers`: a sweep, then refinement near the best
+// number, by turns in rounds, until the answer is certain or the time budget is spent. One thread.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "reports/workers/command.h"
-#include "reports/workers/rows.h"
+#include "core/base/budget.h"
+#include "reports/workers/points.h"
 
 namespace howmany::reports {
 
-// All results of loader_bench in this run.
-struct LoaderResults {
-  nlohmann::json context = nlohmann::json::object();
-  std::vector<BenchRow> rows;
-  std::vector<SampleLine> samples;
-  bool interrupted = false, out_of_time = false;
-};
-
-// Writes loader.json and loader.samples.jsonl.
-void write_loader_files(const std::string& folder, const LoaderResults& results);
-
-// Runs loader_bench and adds its results to the facts: limits, probes, points, the cold rate.
-class LoaderMeasuring {
+// A bench program that measures numbers of workers.
+class WorkersBench {
  public:
-  LoaderMeasuring(const WorkersArguments& arguments, std::string folder);
-  ~LoaderMeasuring();
+  WorkersBench() = default;
+  virtual ~WorkersBench() = default;
+  WorkersBench(const WorkersBench&) = delete;
+  WorkersBench& operator=(const WorkersBench&) = delete;
 
-  LoaderLimits limits();
-  // Throws InputError if the bench refuses its arguments, for example a folder without images.
-  void probe(WorkersFacts& facts);
-  // Returns true if all deciding numbers were measured in time.
-  bool measure_points(WorkersFacts& facts);
-  void measure_cold(WorkersFacts& facts, int workers);
-  const LoaderResults& results() const;
-  double busy_elsewhere() const;  // the largest share during a kept run; 0 if unknown
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+  // Gives each of `numbers` turns, in rounds, for about `seconds`, and adds them to the facts.
+  // Returns false if it was interrupted. Throws std::runtime_error if nothing could be measured,
+  // and InputError if the bench refuses its arguments.
+  virtual bool measure(WorkersFacts& facts, const std::vector<int>& numbers, double seconds) = 0;
+  // Returns the seconds of a round of short turns, as in the last run; 0 before the first.
+  virtual double round_seconds(size_t numbers) const = 0;
+  // Returns the seconds that measure_first_epoch() takes; 0 if it does nothing.
+  virtual double first_epoch_seconds() const { return 0; }
+  virtual void measure_first_epoch(WorkersFacts&, int /*workers*/) {}
 };
+
+// Each number that can win gets kMinTurns turns, if need be beyond the budget until `max_seconds`
+// after the start. Returns false if it was interrupted.
+bool measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget,
+                     double max_seconds);
 
 }  // namespace howmany::reports

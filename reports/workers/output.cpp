@@ -28,7 +28,7 @@ Summary loader_summary(const LoaderResults& results, const nlohmann::ordered_jso
   summary.context["howmany_request"] = request;
   summary.context[metric::kBusyElsewhereFraction] = busy_elsewhere;
   std::vector<std::vector<Measurement>> runs;
-  for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row, results.samples)});
+  for (const BenchRow& row : results.rows) runs.push_back({measurement_of(row)});
   summary.measurements = over_rounds(runs);
   summary.answer["workers"] = answer;
   return summary;

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "reports/results/record.h"
-#include "reports/workers/command.h"
-#include "reports/workers/measure.h"
+#include "reports/workers/bench_runs.h"
 
 namespace howmany::reports {
 

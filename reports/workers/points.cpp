@@ -15,6 +15,11 @@ WorkersPoint& point_at(WorkersPoints& points, int workers) {
   return *points.insert(place, point);
 }
 
+const WorkersPoint* find_point(const WorkersPoints& points, int workers) {
+  const auto found = std::ranges::find(points, workers, &WorkersPoint::workers);
+  return found == points.end() ? nullptr : &*found;
+}
+
 int next_round(const WorkersPoints& points) {
   int next = 0;
   for (const WorkersPoint& point : points)

@@ -3,6 +3,7 @@
 // tied to any thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,7 +12,6 @@
 #include "core/base/statistics.h"
 #include "reports/results/record.h"
 #include "reports/workers/bounds.h"
-#include "reports/workers/model.h"
 
 namespace howmany::reports {
 
@@ -24,11 +24,16 @@ struct WorkersPoint {
   double alone = kNaN;          // samples/s without training; NaN: not measured, as below
   double wait_p95_s = kNaN, first_batch_s = kNaN, bytes_per_worker = kNaN;
   std::string error;  // reason if a turn failed
+
+  int turns() const { return static_cast<int>(rates.size()); }
+  bool counts() const { return error.empty() && !rates.empty(); }
 };
 using WorkersPoints = std::vector<WorkersPoint>;  // by workers
 
 // Returns the point of that number. Adds it if it is missing.
 WorkersPoint& point_at(WorkersPoints& points, int workers);
+// Returns the point of that number, or nullptr.
+const WorkersPoint* find_point(const WorkersPoints& points, int workers);
 // Returns the first round that no point has.
 int next_round(const WorkersPoints& points);
 // Return the median of the turns. The interval is where the median of as many new turns is expected
@@ -39,21 +44,29 @@ Metric stall_of(const WorkersPoint& point);
 struct WorkersFacts {
   LoaderDemand asked;
   std::string demand_from;  // "--samples-per-second", "resnet18 here"; empty: no demand
-  double most_stall = 0.01;
-  std::string as = "threads";
-  std::vector<int> wanted;  // only these are measured; empty: the search decides
-  LoaderProbes probes;
+  double max_stall = 0.01;
+  std::string as = "threads";  // "threads", "processes", "pytorch", or "script": the user's own
+  std::string script;          // its name; empty: loader_bench
+  bool gpu = false;            // the script trains on one
+  std::vector<int> wanted;     // only these are measured; empty: the search decides
+  double cores = 1;            // usable
+  double sample_bytes = 0;     // 0: unknown
   std::vector<WorkerBound> bounds;
   WorkersPoints points;             // with a demand, measured at that demand
+  std::vector<int> left_out;        // numbers that the script's run left out
   std::optional<double> cold_rate;  // samples/s of all devices, files not in memory
   int cold_workers = 0;
-  double files = 0;           // number of files; 0: none
   double looked_at = 0;       // number of files checked
   double bad = 0;             // unreadable files among these
   std::string first_bad;      // "cat/7.jpg: not a JPEG"
-  bool undecided = false;     // the time did not suffice for one turn of each number
-  std::string why_none;       // reason if nothing was measured: why_unmeasurable()
+  bool undecided = false;     // the time did not suffice for the next numbers
+  std::string why_none;       // reason if nothing was measured
   double busy_elsewhere = 0;  // share of the cores used by other programs, largest of a run
+
+  bool has_demand() const { return asked.demand > 0; }
+  bool trains() const { return as == "script"; }
+  // The share of waiting means something only if something else takes time.
+  bool shows_stall() const { return trains() || has_demand(); }
 };
 
 }  // namespace howmany::reports

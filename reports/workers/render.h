@@ -12,9 +12,8 @@ namespace howmany::reports {
 
 // Returns the member `workers` of the summary's answer.
 nlohmann::ordered_json to_json(const WorkersFacts& facts, const WorkersAdvice& advice);
-nlohmann::ordered_json bounds_json(const std::vector<WorkerBound>& bounds);  // its `bounds`
 // Renders text from that member alone. Columns without a figure are left
-// out. Throws InputError if it was not made by a to_json() of this folder.
+// out. Throws InputError if to_json() did not make it.
 std::string render_workers(const nlohmann::json& answer, const std::string& source, bool color);
 
 }  // namespace howmany::reports

@@ -4,12 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/base/schema/context.h"
 #include "core/base/schema/metrics.h"
-#include "core/base/statistics.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/schema/samples.h"
+#include "core/base/text/json.h"
 
 namespace howmany::reports {
 namespace {
@@ -22,22 +27,51 @@ std::string loader_unit(const std::string& counter) {
   return counter.find("bytes") != std::string::npos ? "bytes" : "";
 }
 
-// Returns the rate of batches of `each` samples that take `seconds`.
-Metric rate_of(const std::vector<double>& seconds, double each) {
-  Metric rate{each / mean(seconds), "1/s", {}, {}, static_cast<int64_t>(seconds.size()),
-              "iterations"};
-  const auto interval = mean_interval(seconds);
-  if (interval && interval->low > 0) {
-    rate.low = each / interval->high;
-    rate.high = each / interval->low;
-  }
-  return rate;
-}
-
 // Parses a number that is stored as text. Returns 0 if it is missing.
 double number_in(const nlohmann::json& context, const char* name) {
   const auto it = context.find(name);
   return it != context.end() && it->is_string() ? std::atof(it->get<std::string>().c_str()) : 0;
+}
+
+// Returns the number after "workers:" in the name of a row.
+int workers_of(const BenchRow& row) {
+  constexpr std::string_view kWord = "workers:";
+  const size_t at = row.name.find(kWord);
+  int workers = -1;
+  if (at != std::string::npos)
+    std::from_chars(row.name.data() + at + kWord.size(), row.name.data() + row.name.size(),
+                    workers);
+  if (workers < 0) throw InputError(fmt::format("{}: no number of workers", row.name));
+  return workers;
+}
+
+std::string text_of(const SampleLine& line, const char* parameter) {
+  const JsonNode root(line.json, "script_bench");
+  return root.at(sample_line::kParameters).at(parameter).string();
+}
+
+int number_of(const SampleLine& line, const char* parameter) {
+  const std::string text = text_of(line, parameter);
+  const int value = text.empty() || text.size() > 9 ? -1 : std::atoi(text.c_str());
+  if (value < 0) throw InputError(fmt::format("script_bench: {} is no number", parameter));
+  return value;
+}
+
+void add_turn(WorkersPoint& point, const BenchRow& row, int round) {
+  if (!row.error.empty()) {
+    point.error = row.error;
+    return;
+  }
+  const double rate = counter(row, metric::kSamplesPerS);
+  if (!(rate > 0)) throw InputError(fmt::format("{}: a turn without samples/s", row.name));
+  point.rates[round] = rate;
+  if (row.counters.contains(metric::kStallFraction))
+    point.stalls.push_back(counter(row, metric::kStallFraction));
+  const auto keep = [&](double& figure, const char* name) { figure = counter(row, name, figure); };
+  keep(point.alone, metric::kAloneSamplesPerS);
+  keep(point.wait_p95_s, metric::kLatencyP95S);
+  keep(point.first_batch_s, metric::kFirstBatchS);
+  keep(point.bytes_per_worker, metric::kBytesPerWorker);
 }
 
 }  // namespace
@@ -47,32 +81,7 @@ double counter(const BenchRow& row, const char* name, double otherwise) {
   return it == row.counters.end() ? otherwise : it->second;
 }
 
-namespace {
-
-// Returns the counter with the interval of its `_half_width`, limited to 0 to 1.
-Metric with_half_width(const BenchRow& row, const char* name, const char* unit) {
-  Metric metric{counter(row, name), unit, {}, {}, 1, "iterations"};
-  const double half = counter(row, (std::string(name) + "_half_width").c_str(), NAN);
-  if (!std::isfinite(half)) return metric;
-  metric.low = std::max(0.0, metric.value - half);
-  metric.high = std::min(1.0, metric.value + half);
-  return metric;
-}
-
-// Returns the last line of that name, or nullptr. A row's name may continue after it: Google
-// Benchmark appends suffixes, and paced runs do too.
-const SampleLine* line_of(const std::vector<SampleLine>& samples, const std::string& name) {
-  const SampleLine* found = nullptr;
-  for (const SampleLine& line : samples)
-    if (name.starts_with(line.name) && !line.seconds.empty() &&
-        (found == nullptr || line.name.size() >= found->name.size()))
-      found = &line;
-  return found;
-}
-
-}  // namespace
-
-Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples) {
+Measurement measurement_of(const BenchRow& row) {
   Measurement m{"loader", "", {}, {}, {}};
   std::string rest = row.name.substr(std::min(row.name.find('/') + 1, row.name.size()));
   for (size_t part = 0; !rest.empty(); ++part) {
@@ -87,28 +96,41 @@ Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& s
   }
   if (!row.error.empty()) m.flags.push_back("failed: " + row.error);
   for (const auto& [name, value] : row.counters)
-    if (!name.ends_with("_half_width") && name != metric::kSamples)
-      m.metrics[name] = {value, loader_unit(name), {}, {}, 1, "runs"};
-  const SampleLine* line = line_of(samples, row.name);
-  const auto rate = row.counters.find(metric::kSamplesPerS);
-  if (line != nullptr && rate != row.counters.end())
-    m.metrics[metric::kSamplesPerS] = rate_of(line->seconds, rate->second * mean(line->seconds));
-  if (row.counters.contains(metric::kStallFraction))
-    m.metrics[metric::kStallFraction] = with_half_width(row, metric::kStallFraction, "ratio");
+    if (name != metric::kSamples) m.metrics[name] = {value, loader_unit(name), {}, {}, 1, "runs"};
   return m;
 }
 
-void refuse_too_large(const std::vector<BenchRow>& rows) {
-  for (const BenchRow& row : rows)
-    if (row.error.find("out of memory") != std::string::npos)
-      throw InputError(fmt::format("{}; lower --batch-per-device or --image-size", row.error));
+void add_turns(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
+  const int begin = next_round(facts.points);
+  std::map<int, int> rounds;  // by workers: a number repeats once per round
+  for (const BenchRow& row : rows) {
+    const int workers = workers_of(row);
+    add_turn(point_at(facts.points, workers), row, begin + rounds[workers]++);
+  }
+}
+
+void add_script(WorkersFacts& facts, const std::vector<BenchRow>& rows,
+                const std::vector<SampleLine>& samples) {
+  if (rows.size() != samples.size() || rows.empty())
+    throw InputError("script_bench: its rows and samples do not fit together");
+  for (size_t i = 0; i < rows.size(); ++i)
+    point_at(facts.points, workers_of(rows[i])).own |= text_of(samples[i], parameter::kOwn) == "1";
+  const SampleLine& first = samples.front();
+  const JsonNode line(first.json, "script_bench");
+  const int ranks = std::max(1, static_cast<int>(line.at(sample_line::kWorld).integer()));
+  facts.asked.devices = ranks;
+  facts.asked.batch = number_of(first, parameter::kGlobalBatch) / ranks;
+  facts.asked.prefetch = number_of(first, parameter::kPrefetch);
+  facts.sample_bytes = number_of(first, parameter::kBytes) /
+                       static_cast<double>(std::max<int64_t>(1, facts.asked.batch));
+  facts.gpu = text_of(first, parameter::kDevice) == "cuda";
 }
 
 void add_files(WorkersFacts& facts, const nlohmann::json& context) {
-  facts.files = number_in(context, context::kLoaderFiles);
   facts.bad = number_in(context, context::kLoaderFilesBad);
   facts.looked_at = facts.bad + number_in(context, context::kLoaderFilesUsed);
   facts.first_bad = context.value(context::kLoaderFirstBad, "");
+  facts.sample_bytes = number_in(context, context::kLoaderSampleBytes);
 }
 
 }  // namespace howmany::reports

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads rows of loader_bench and their samples. Values only; not tied to any thread.
+// Reads rows of loader_bench and script_bench, and their samples. Values only; not tied to any
+// thread.
 #pragma once
 
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "reports/results/bench_file.h"
@@ -14,12 +15,17 @@ namespace howmany::reports {
 double counter(const BenchRow& row, const char* name, double otherwise = 0);
 
 // Converts a row to a measurement. The name before the first "word:" is the case; the rest are
-// parameters. The interval of the rate comes from the samples.
-Measurement measurement_of(const BenchRow& row, const std::vector<SampleLine>& samples);
+// parameters. One row has no interval; over_rounds() adds it.
+Measurement measurement_of(const BenchRow& row);
 
-// Throws InputError that names the options to lower if a probe ran out of memory.
-void refuse_too_large(const std::vector<BenchRow>& rows);
-// Adds the number of files, and of unreadable ones, from the bench's context.
+// Adds the turns of a run. Its rounds follow those that are there. Throws InputError if a row names
+// no number of workers, or has neither samples/s nor an error.
+void add_turns(WorkersFacts& facts, const std::vector<BenchRow>& rows);
+// Adds what the rows of script_bench have in their samples: the script's own number, ranks, batch.
+// Throws InputError if the files do not fit together.
+void add_script(WorkersFacts& facts, const std::vector<BenchRow>& rows,
+                const std::vector<SampleLine>& samples);
+// Adds the number of files, of unreadable ones, and the size of a sample.
 void add_files(WorkersFacts& facts, const nlohmann::json& context);
 
 }  // namespace howmany::reports

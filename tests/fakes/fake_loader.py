@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for loader_bench: each worker makes FAKE_RATE samples/s, FAKE_CORES cores at most. FAKE_FAIL is a JSON
-object from "workers" (or "probe", "limits") to what happens there: "exit", "die", "usage", "error", "garbage",
-"listing", "memory"."""
+object from "workers" (or "look", the first run) to what happens there: "exit", "die", "usage", "error", "garbage",
+"listing", "memory", "bad files"."""
 import json
 import os
 import signal
@@ -15,7 +15,7 @@ CORES = float(os.environ.get("FAKE_CORES", "4"))
 
 
 def limits():
-    return {"cores": CORES, "cores_because": f"{CORES} cores: fake", "cpu_limits": [], "memory_bytes": 64e9,
+    return {"cores": CORES, "cores_because": f"{CORES} cores: fake", "memory_bytes": 64e9,
             "memory_because": "MemAvailable", "shm_bytes": float(os.environ.get("FAKE_SHM", "32e9")),
             "descriptors": 1 << 20, "processes": None, "processes_because": "no limit"}
 
@@ -23,19 +23,6 @@ def limits():
 def row(name, **counters):
     return {"name": name, "run_name": name, "run_type": "iteration", "repetitions": 1, "repetition_index": 0,
             "threads": 1, "iterations": 10, "real_time": 1, "cpu_time": 1, "time_unit": "ms"} | counters
-
-
-def probes(a):
-    sample = 1 / RATE
-    batch = int(a["batch-per-device"])
-    return [row(f"loader/probe/solo/batch:{batch}", sample_s=sample, samples_per_s=RATE, read_s=0.1 * sample,
-                decode_s=0.6 * sample, transform_s=0.2 * sample, rest_s=0.1 * sample, pixels=200000, file_bytes=1e5,
-                sample_bytes=602120),
-            row(f"loader/probe/handover/workers:1/batch:{batch}", sample_s=1e-7),
-            row(f"loader/probe/collate/batch:{batch}", sample_s=1e-5),
-            row("loader/probe/cores/threads:4", cores=CORES),
-            row("loader/probe/read/threads:1/cache:warm", files_per_s=1e5),
-            row("loader/probe/read/threads:1/cache:cold", files_per_s=1e3)]
 
 
 def run(a, workers):
@@ -49,7 +36,7 @@ def run(a, workers):
         demand = float(a["samples-per-second"])
         name += f"/demand:{demand:.4g}"
         stall = demand / (demand + rate) if workers == 0 else max(0, 1 - rate / demand)
-        counters |= {"samples_per_s": min(rate, demand), "stall_fraction": stall, "stall_fraction_half_width": 0.001}
+        counters |= {"samples_per_s": min(rate, demand), "stall_fraction": stall}
     if a.get("cache") == "cold":
         name += "/cache:cold"
         counters["samples_per_s"] = rate / 2
@@ -78,18 +65,15 @@ def misbehave(how):
 
 def main():
     a = arguments(sys.argv[1:])
-    what = "limits" if "limits" in a else "probe" if "probe" in a else a["workers"]
+    what = "look" if a["case-budget"] == "0.100" else a["workers"]
     fails = json.loads(os.environ.get("FAKE_FAIL", "{}"))
     numbers = what.split(",")
     how = next((fails[n] for n in numbers if n in fails), "")
-    if "FAKE_LOG" in os.environ and what != "limits":
+    if "FAKE_LOG" in os.environ and what != "look":
         with open(os.environ["FAKE_LOG"], "a") as log:
-            log.write(json.dumps(a | {"what": what}) + "\n")
+            log.write(json.dumps(a) + "\n")
     misbehave(how)
-    if what == "limits":
-        print("not json" if how == "garbage" else json.dumps(limits()))
-        return
-    told = [(r, [int(a["batch-per-device"]) / RATE]) for r in probes(a)] if what == "probe" else [run(a, int(n)) for n in numbers]
+    told = [run(a, int(n)) for n in a["workers"].split(",")]
     for n, (r, _) in zip(numbers, told):
         fail(r, fails.get(n))
     with open(a["benchmark_out"], "w") as out:
@@ -98,6 +82,8 @@ def main():
             return
         bad = {"loader_files_used": "19", "loader_files_bad": "2", "loader_first_bad": "cat/7.jpg: empty"}
         json.dump({"context": {"commit": "abc", "loader_files": "1000", "loader_format": "image_folder",
+                               "loader_sample_bytes": "602120",
+                               "loader_limits": "garbage" if how == "limits" else json.dumps(limits()),
                                **(bad if how == "bad files" else {})},
                    "benchmarks": [r for r, _ in told]}, out)
     with open(a["samples-file"], "a") as out:

@@ -23,23 +23,26 @@ std::string example_answer() {
   return dump_json(to_json(facts, advise_workers(facts)));
 }
 
-// The search ends even if the probes are nonsensical.
+// The search ends even if the measurements are nonsensical.
 void read_bench_file(const nlohmann::json& json) {
-  WorkersFacts facts = example_facts(900);
   const BenchFile file = bench_from_json(json, "fuzz");
-  for (const BenchRow& row : file.rows) measurement_of(row, {});
-  SampleLine line;
-  line.name = "loader/probe/solo/batch:64";
-  line.seconds = {0.1, 0.2};
-  facts.probes = probes_from(file, {line});
+  for (const BenchRow& row : file.rows) measurement_of(row);
+  WorkersFacts facts = example_facts(900);
+  add_turns(facts, file.rows);
   if (search(facts).size() > 50) std::abort();
   const std::string answer = dump_json(to_json(facts, advise_workers(facts)));
   render_workers(nlohmann::json::parse(answer), "answer", false);
 }
 
+const char* kRows = R"({"context": {}, "benchmarks": [
+  {"name": "loader/images/workers:1/batch:64", "run_type": "iteration", "real_time": 128,
+   "time_unit": "ms", "samples_per_s": 500, "stall_fraction": 0.4},
+  {"name": "loader/images/workers:2/batch:64", "run_type": "iteration", "real_time": 64,
+   "time_unit": "ms", "samples_per_s": 900, "stall_fraction": 0.01}]})";
+
 }  // namespace
 
-std::vector<std::string> fuzz_seeds() { return {kLoaderProbes, example_answer()}; }
+std::vector<std::string> fuzz_seeds() { return {kRows, example_answer()}; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   nlohmann::json json;

@@ -66,17 +66,9 @@ inline constexpr const char* kCpuSPerSample = "cpu_s_per_sample";
 inline constexpr const char* kBytesPerWorker = "bytes_per_worker";
 inline constexpr const char* kBusyElsewhereFraction = "busy_elsewhere_fraction";
 
-// Probes of a loader.
-inline constexpr const char* kSampleS = "sample_s";
+// Stages of a loader.
 inline constexpr const char* kReadS = "read_s";
 inline constexpr const char* kDecodeS = "decode_s";
 inline constexpr const char* kTransformS = "transform_s";
-inline constexpr const char* kRestS = "rest_s";
-inline constexpr const char* kOnCoreS = "on_core_s";
-inline constexpr const char* kSampleBytes = "sample_bytes";
-inline constexpr const char* kFileBytes = "file_bytes";
-inline constexpr const char* kFilesPerS = "files_per_s";
-inline constexpr const char* kPixels = "pixels";
-inline constexpr const char* kLetsGoOfCore = "lets_go_of_core";
 
 }  // namespace howmany::metric

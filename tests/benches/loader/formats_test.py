@@ -62,15 +62,6 @@ class Formats(programs.TestCase):
                     self.assertEqual(row["name"], f"loader/{name}/workers:2/batch:4/prefetch:2/as:{kind}")
                     self.assertGreater(row["samples_per_s"], 0)
 
-    def test_a_format_can_be_probed(self):
-        for name, path in self.examples().items():
-            rows = self.rows("--data", self.folder / path, "--probe", "--worker-type", "processes")
-            reads = [r["name"] for r in rows if "/read/" in r["name"]]
-            self.assertEqual(bool(reads), name == "images")  # only if each file is a sample
-            for row in rows:
-                if "/cache:cold" not in row["name"]:  # some file systems keep their pages
-                    self.assertFalse(row.get("error_occurred"), row)
-
     def test_what_cannot_be_opened_is_one_line_and_2(self):
         escape = self.folder / "escape.tar"
         with tarfile.open(escape, "w") as archive:
@@ -126,11 +117,6 @@ class Formats(programs.TestCase):
         (self.folder / "x.npy").write_bytes(npy("<f4", (8, 3), bytes(96)))
         self.assert_refused(programs.run("howmany-train", "--model", "mlp:sizes=3-2", "--data", self.folder / "x.npy"),
                             "y.npy")
-
-    def test_any_order_is_for_one_rank(self):
-        self.assert_refused(bench("--data", "null", "--any-order", "--ranks", 2), "--any-order")
-        row, = self.rows("--data", "cost:10", "--workers", 2, "--any-order")
-        self.assertIn("/order:any", row["name"])
 
 
 if __name__ == "__main__":

@@ -49,23 +49,6 @@ class Loader(programs.TestCase):
         self.assertEqual(there["skipped"], 1)
         self.assertRegex(there["label"], "skipped: .*(GPU|CUDA)")
 
-    def test_the_probes_tell_every_stage(self):
-        rows = {r["name"]: r for r in self.rows(*SMALL, "--probe")}
-        for name in ("solo/batch:4", "handover/workers:1/batch:4", "collate/batch:4",
-                     "read/threads:1/cache:warm"):
-            self.assertIn(f"loader/probe/{name}", rows)
-        solo = rows["loader/probe/solo/batch:4"]
-        parts = solo["read_s"] + solo["decode_s"] + solo["transform_s"] + solo["rest_s"]
-        self.assertAlmostEqual(parts / solo["sample_s"], 1, delta=1e-6)
-
-    def test_every_probe_has_something_however_short_its_time(self):
-        for row in self.rows(*SMALL[:-1], 1e-7, "--probe"):
-            self.assertFalse(row.get("error_occurred"), row)
-
-    def test_processes_are_probed_as_such(self):
-        rows = {r["name"]: r for r in self.rows(*SMALL, "--probe", "--worker-type", "processes")}
-        self.assertGreater(rows["loader/probe/worker/as:processes/batch:4"]["sample_s"], 0)
-
     def test_a_folder_of_the_users_own_bad_files_counted(self):
         images.write_folder(self.folder / "data")
         (self.folder / "data" / "cat" / "bad name\n\udcff.png").write_bytes(b"no image")
@@ -77,7 +60,7 @@ class Loader(programs.TestCase):
         self.assertIn("cat/bad name\\x0a\\xff.png: ", context["loader_first_bad"])
 
     def test_numbers_that_are_not_finite_are_refused(self):
-        for option in ("--case-budget", "--batch-timeout", "--samples-per-second"):
+        for option in ("--case-budget", "--samples-per-second"):
             self.assert_refused(bench(*SMALL, option, "nan"), option, "nan")
 
     def test_samples_are_kept_a_line_a_row(self):
@@ -93,10 +76,10 @@ class Loader(programs.TestCase):
                          ["workers:0", "workers:2", "workers:2", "workers:0"])
         self.assertEqual(len(path.read_text().splitlines()), 4)
 
-    def test_the_limits_are_json(self):
-        limits = bench("--limits").json()
+    def test_the_context_has_the_limits(self):
+        self.rows("--data", "null", "--workers", 0, "--case-budget", 0.01)
+        limits = json.loads(json.loads(self.out.read_text())["context"]["loader_limits"])
         self.assertGreater(limits["cores"], 0)
-        self.assertTrue(limits["cpu_limits"])
 
     def test_painted_files_are_gone_afterwards(self):
         self.rows(*SMALL, "--workers", 1)

@@ -13,7 +13,6 @@
 
 #include "benches/loader/limits.h"
 #include "benches/loader/page_cache.h"
-#include "benches/loader/probes.h"
 #include "core/base/error.h"
 #include "tests/support/image_files.h"
 
@@ -160,29 +159,11 @@ TEST(BlockMeans, AreOfEqualStretches) {
   EXPECT_NEAR(relative_half_width({1, 2, 3}), 1.2413, 1e-3);
 }
 
-TEST(Probes, TellWhereASampleGoes) {
-  const LoaderData data(painted());
-  const Probed solo = probe_solo(data, 8, 0.02);
-  const std::vector<double>& calls = solo.samples.seconds;
-  EXPECT_GE(calls.size(), 2u);  // six, unless they take four times the budget
-  EXPECT_TRUE(calls.size() >= 6 || std::accumulate(calls.begin(), calls.end(), 0.0) > 4 * 0.02);
-  const auto& c = solo.counters;
-  EXPECT_LE(c.at("read_s") + c.at("decode_s") + c.at("transform_s"), c.at("sample_s") * 1.001);
-  EXPECT_EQ(c.at("pixels"), 64 * 48);
-  EXPECT_GT(probe_handover(data, 8, 1, WorkersAs::threads, 0.01).counters.at("sample_s"), 0);
-  EXPECT_GT(probe_collate(data, 8, 0.01).counters.at("bytes_per_s"), 0);
-  EXPECT_GT(probe_cores(1, 0.06).counters.at("cores"), 0);
-  EXPECT_GT(probe_read(data, 2, false, 0.02).counters.at("files_per_s"), 0);
-  const LoaderData none({.data = "null", .size = 4});
-  EXPECT_THROW(probe_read(none, 1, false, 0.01), Error);
-}
-
 TEST(LoaderLimits, AreAllThere) {
   const auto limits = describe_loader_limits();
   EXPECT_GT(limits["cores"].get<double>(), 0);
   EXPECT_GT(limits["memory_bytes"].get<double>(), 0);
   EXPECT_GT(limits["descriptors"].get<double>(), 0);
-  EXPECT_FALSE(limits["cpu_limits"].empty());
 }
 
 }  // namespace

@@ -60,17 +60,6 @@ TEST(WorkerBounds, CoresBoundSoftlyAndAreShared) {
   EXPECT_EQ(bound(worker_bounds(half, {}, kSample), "cores").most, 1);
 }
 
-TEST(WorkerBounds, NoMoreCoresAreUsedThanTheQuotaHas) {
-  LoaderLimits limits = roomy();
-  EXPECT_EQ(usable_cores(7.6, limits), 7.6);
-  limits.cores = 1.5;
-  EXPECT_EQ(usable_cores(4.1, limits), 1.5);
-  EXPECT_EQ(usable_cores(0.9, limits), 0.9);
-  limits.cores = 0.5;
-  EXPECT_EQ(usable_cores(8, limits), 1) << "one thread has all of it";
-  EXPECT_EQ(usable_cores(0.2, limits), 1);
-}
-
 TEST(WorkerBounds, DescriptorsMemoryAndProcessesBound) {
   LoaderLimits limits = roomy();
   limits.descriptors = 100;
@@ -98,15 +87,21 @@ TEST(WorkerBounds, AnUnknownSampleDoesNotBoundMemory) {
     EXPECT_THAT(b.what, ::testing::Not(HasSubstr("shm")));
 }
 
+TEST(WorkerBounds, HardBoundsBelowTheCoresAreNoted) {
+  LoaderLimits limits = roomy();
+  EXPECT_TRUE(bound_notes(worker_bounds(limits, {}, kSample)).empty());
+  limits.shm_bytes = 64e6;
+  EXPECT_THAT(bound_notes(worker_bounds(limits, {}, kSample)),
+              ::testing::ElementsAre(HasSubstr("No more than 0 workers by /dev/shm")));
+}
+
 TEST(LoaderLimits, ReadsWhatTheBenchTells) {
   const auto limits = limits_from_json(nlohmann::json::parse(R"({
-    "cores": 1.5, "cores_because": "1 core: cgroup", "cpu_limits":
-      [{"source": "affinity mask", "cpus": 4, "detail": "0-3"}],
+    "cores": 1.5, "cores_because": "1 core: cgroup",
     "memory_bytes": 1e9, "memory_because": "MemAvailable", "shm_bytes": null,
     "descriptors": 1024, "processes": 50, "processes_because": "ulimit -u"})"),
                                        "l");
   EXPECT_DOUBLE_EQ(limits.cores, 1.5);
-  EXPECT_EQ(limits.cpu_limits[0], "affinity mask: 4 (0-3)");
   EXPECT_FALSE(limits.shm_bytes);
   EXPECT_EQ(limits.processes, 50);
 }

@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synthetic results of loader_bench: one worker makes 500 samples/s on a machine of 4 cores.
+// Synthetic measurements: one worker makes 500 samples/s on a machine of 4 cores.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <random>
-#include <string>
 #include <vector>
+
+#include "reports/workers/measure.h"
 #include "reports/workers/points.h"
-#include "reports/workers/search.h"
 
 namespace howmany::reports {
-
-inline const char* kLoaderProbes = R"({
-  "context": {"loader_files": "1000"},
-  "benchmarks": [
-    {"name": "loader/probe/solo/batch:64", "run_type": "iteration", "real_time": 128, "time_unit": "ms",
-     "sample_s": 2e-3, "read_s": 1e-4, "decode_s": 1.2e-3, "transform_s": 6e-4, "rest_s": 1e-4,
-     "file_bytes": 110000, "pixels": 2000000, "sample_bytes": 602120, "samples_per_s": 500},
-    {"name": "loader/probe/handover/workers:1/batch:64", "run_type": "iteration", "real_time": 0.01,
-     "time_unit": "ms", "sample_s": 2e-7},
-    {"name": "loader/probe/collate/batch:64", "run_type": "iteration", "real_time": 6, "time_unit": "ms",
-     "sample_s": 1e-4},
-    {"name": "loader/probe/cores/threads:4", "run_type": "iteration", "real_time": 1, "time_unit": "s",
-     "cores": 4},
-    {"name": "loader/probe/read/threads:1/cache:warm", "run_type": "iteration", "real_time": 1,
-     "time_unit": "ms", "files_per_s": 50000},
-    {"name": "loader/probe/read/threads:4/cache:cold", "run_type": "iteration", "real_time": 1,
-     "time_unit": "ms", "files_per_s": 800}
-  ]
-})";
-
-inline LoaderProbes example_probes() {
-  const std::string line =
-      R"({"name": "loader/probe/solo/batch:64", "seconds": [0.127, 0.128, 0.129, 0.128]})";
-  return probes_from(bench_from_json(nlohmann::json::parse(kLoaderProbes), "probes"),
-                     samples_from_text(line + "\n", "samples"));
-}
 
 constexpr int kRounds = 10;
 
@@ -47,21 +20,19 @@ inline double example_stall(const WorkersFacts& facts, int workers, double rate)
   return workers == 0 ? demand / (demand + rate) : std::max(0.0, 1 - rate / demand);
 }
 
-// Returns a point of a machine with `cores`, where each worker makes 500 samples/s. It had a turn
-// in every round.
-inline WorkersPoint example_point(const WorkersFacts& facts, int workers, double cores = 4) {
-  WorkersPoint p;
-  p.workers = workers;
-  const double rate = 500 * std::min<double>(std::max(1, workers), cores);
+// Adds a turn in which the loader of each device makes `rate` samples/s.
+inline void add_example_turn(WorkersFacts& facts, int workers, int round, double rate) {
+  WorkersPoint& p = point_at(facts.points, workers);
   const double demand = facts.asked.demand;
-  for (int round = 0; round < kRounds; ++round) {
-    p.rates[round] = facts.asked.devices * (demand > 0 ? std::min(rate, demand) : rate);
-    if (demand > 0) p.stalls.push_back(example_stall(facts, workers, rate));
+  double taken = rate;
+  if (demand > 0) {
+    p.stalls.push_back(example_stall(facts, workers, rate));
+    taken = demand * (1 - p.stalls.back());
   }
-  return p;
+  p.rates[round] = facts.asked.devices * taken;
 }
 
-// A loader with a rate that saturates at its cores, and maybe a ceiling that no probe sees.
+// A loader with a rate that saturates at its cores, and maybe a ceiling below that.
 struct SimulatedMachine {
   double cores, ceiling;
   bool soft;
@@ -90,9 +61,8 @@ inline WorkersFacts example_facts(double demand = 0, int devices = 1) {
   WorkersFacts facts;
   facts.asked = {.devices = devices, .demand = demand, .prefetch = 2, .batch = 64};
   facts.demand_from = demand > 0 ? "--samples-per-second" : "";
-  facts.probes = example_probes();
+  facts.cores = 4;
   facts.bounds = {{"cores", 4, false, "4 cores"}, {"/dev/shm (PyTorch)", 100, true, "8 GB"}};
-  facts.files = 1000;
   return facts;
 }
 
@@ -106,32 +76,31 @@ inline double noise(uint64_t seed, int what, size_t run, double sd) {
 // The numbers of each run of turns, in order.
 using Order = std::vector<std::vector<int>>;
 
-inline int largest_of(const Order& order) {
-  int largest = 0;
-  for (const auto& numbers : order) largest = std::max(largest, std::ranges::max(numbers));
-  return largest;
-}
-
-constexpr int kRuns = 6;  // that a time budget suffices for
-
-// Measures as LoaderMeasuring does. `rate(workers, round)`: samples/s of a device.
+// Gives each number kRounds turns. `rate(workers, round)`: samples/s of a device.
 template <typename Rate>
-Order take_all_turns(WorkersFacts& facts, const Rate& rate) {
-  Order order;
-  while (order.size() < kRuns) {
-    const std::vector<int> numbers = next_numbers(facts);
-    if (numbers.empty()) break;
+class SimulatedBench : public WorkersBench {
+ public:
+  explicit SimulatedBench(Rate rate) : rate_(std::move(rate)) {}
+  bool measure(WorkersFacts& facts, const std::vector<int>& numbers, double) override {
     order.push_back(numbers);
     const int begin = next_round(facts.points);
     for (const int workers : numbers)
-      for (int round = begin; round < begin + kRounds; ++round) {
-        WorkersPoint& p = point_at(facts.points, workers);
-        const double made = rate(workers, round), demand = facts.asked.demand;
-        p.rates[round] = facts.asked.devices * (demand > 0 ? std::min(made, demand) : made);
-        if (demand > 0) p.stalls.push_back(example_stall(facts, workers, made));
-      }
+      for (int round = begin; round < begin + kRounds; ++round)
+        add_example_turn(facts, workers, round, rate_(workers, round));
+    return true;
   }
-  return order;
+  double round_seconds(size_t) const override { return 1; }
+  Order order;
+
+ private:
+  Rate rate_;
+};
+
+template <typename Rate>
+Order take_all_turns(WorkersFacts& facts, const Rate& rate) {
+  SimulatedBench<Rate> bench(rate);
+  measure_workers(bench, facts, Budget(0), 0);
+  return bench.order;
 }
 
 // The noise of the machine's speed between rounds, relative to the noise of a turn.
@@ -139,7 +108,7 @@ constexpr double kWander = 4;
 
 inline Order measure_on(const SimulatedMachine& machine, WorkersFacts& facts, double sd = 0,
                         uint64_t seed = 0) {
-  facts.probes.cores = machine.cores;
+  facts.cores = machine.cores;
   return take_all_turns(facts, [&](int workers, int round) {
     const auto moment = static_cast<size_t>(round);
     return machine.rate(workers) * noise(seed, workers, moment, sd) *

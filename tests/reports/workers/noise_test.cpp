@@ -25,8 +25,6 @@ Shares shares_of(const std::vector<SimulatedMachine>& all, double sd) {
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       WorkersFacts facts = example_facts();
       facts.bounds.clear();
-      facts.probes.sample_s *= machine.waits;
-      facts.probes.read_s = facts.probes.waiting_s = 2e-3 * (machine.waits - 1);
       measure_on(machine, facts, sd, seed);
       const int chosen = *advise_workers(facts).recommended;
       s.near += each * (machine.rate(chosen) >= 0.98 * machine.best());

@@ -19,7 +19,7 @@ class Answer(FakeLoader):
         done = self.workers("--samples-per-second", "900")
         self.assertEqual(done.code, 0, done)
         lines = done.out.splitlines()
-        self.assertTrue(done.out.startswith("Use 2 workers"), done)
+        self.assertEqual(self.answer()["recommended"], 2)
         self.assertEqual(self.answer()["reason"], "feeds_demand")
         self.assertIn("DataLoader(dataset, batch_size=64, num_workers=2, prefetch_factor=2, persistent_workers=True, "
                       "pin_memory=True)", done.out)
@@ -34,13 +34,12 @@ class Answer(FakeLoader):
         self.assertTrue(0 <= busy <= 1, busy)
 
     def test_a_sweep_then_the_numbers_around_the_answer(self):
-        for demand, sweep, near in (((), {0, 1, 2, 4, 8}, {3, 4}),
-                                    (("--samples-per-second", "1300"), {0, 1, 2, 4, 8}, {3, 4})):
+        for demand in ((), ("--samples-per-second", "1300")):
             out = self.folder / f"out{len(demand)}"
             self.log.unlink(missing_ok=True)
             self.assertEqual(self.workers(*demand, out=out).code, 0)
-            self.assertEqual(set(self.trials()[0]), sweep)
-            self.assertEqual(set(self.trials()[1]), near)
+            self.assertEqual(set(self.trials()[0]), {0, 1, 2, 4, 8})
+            self.assertLessEqual({3, 4}, set(self.trials()[1]))
 
     def test_without_a_demand_the_knee(self):
         done = self.workers()
@@ -54,14 +53,14 @@ class Answer(FakeLoader):
         self.assertIsNone(self.answer()["feeds"])
 
     def test_how_far_a_large_folder_is_listed_is_told_unless_quiet(self):
-        large = {"FAKE_FAIL": '{"probe": "listing"}'}
+        large = {"FAKE_FAIL": '{"look": "listing"}'}
         self.assertIn("photos: 5000000 files listed\n", self.workers(**large).err)
         self.assertEqual(self.workers("--quiet", out=self.folder / "quiet", **large).err, "")
 
     def test_files_that_could_not_be_read_are_told_with_what_training_does(self):
         note = ("2 of 21 files could not be read and were left out, the first is cat/7.jpg: empty; howmany train "
                 "refuses such a folder unless --on-bad-image skip.")
-        done = self.workers("--workers", "1", FAKE_FAIL='{"probe": "bad files"}')
+        done = self.workers("--workers", "1", FAKE_FAIL='{"look": "bad files"}')
         self.assertEqual(done.code, 0, done)
         self.assertIn(note, " ".join(done.out.split()))
         self.assertIn(note, self.answer()["notes"])
@@ -70,16 +69,22 @@ class Answer(FakeLoader):
     def test_no_count_can(self):
         done = self.workers("--samples-per-second", "9k")
         self.assertEqual(done.code, 0, done)
-        self.assertTrue(done.out.startswith("No number of workers"), done)
-        self.assertEqual(self.answer()["reason"], "demand_not_met")
-        self.assertFalse(self.answer()["feeds"])
-        self.assertIn("Predicted gains:", done.out)
+        self.assertEqual([self.answer()[key] for key in ("reason", "feeds", "recommended")], ["demand_not_met", False, 4])
 
-    def test_a_short_budget_leaves_out_turns_but_not_the_answer(self):
-        self.assertEqual(self.workers("--time-budget", "0.1").code, 0)
-        self.assertEqual(self.trials(), [(4,)])
+    def test_a_short_budget_gives_each_number_one_turn(self):
+        done = self.workers("--time-budget", "0.1")
+        self.assertEqual(done.code, 0)
+        self.assertEqual(self.trials(), [(0, 1, 2, 4, 8)])
         self.assertEqual(self.answer()["recommended"], 4)
         self.assertFalse(self.answer()["certain"])
+        for line in ("pytorch", "slurm"):
+            self.assertTrue(self.answer()[line].endswith("# uncertain"), self.answer())
+
+    def test_the_table_shows_the_ratios_that_decide(self):
+        self.assertEqual(self.workers().code, 0)
+        rows = {row["workers"]: row for row in self.answer()["table"]}
+        self.assertAlmostEqual(rows[2]["of_best"], 0.5)
+        self.assertLessEqual(rows[2]["of_best_low"], rows[2]["of_best_high"])
 
     def test_a_small_shm_bounds_the_count_before_anything_runs(self):
         self.workers("--samples-per-second", "1900", FAKE_SHM="200e6")
@@ -147,7 +152,7 @@ class Answer(FakeLoader):
             done = self.workers("--workers", "1,2", out=self.folder / how, FAKE_FAIL=json.dumps({"2": how}))
             self.assertEqual(done.code, 3, done)
             self.assertIn("Failed: 2 workers", done.out)
-            self.assertTrue(done.out.startswith("Use 1 worker"), done)
+            self.assertEqual(json.loads((self.out.parent / how / "summary.json").read_text())["answer"]["workers"]["recommended"], 1)
             self.assertTrue((self.folder / how / "summary.json").exists())
 
 
@@ -173,7 +178,6 @@ class Refusal(FakeLoader):
         self.refused(["--device is the device of --model"], "--device", "cuda:0")
         self.refused(["--python is for --worker-type pytorch"], "--python", "python3")
         self.refused(["--start-method is for --worker-type pytorch"], "--start-method", "fork")
-        self.refused(["--max-wait-percent is for threads"], "--worker-type", "pytorch", "--max-wait-percent", "2")
         self.refused(["--max-wait-percent is relative to a demand"], "--max-wait-percent", "2")
         self.assertFalse(self.out.exists())
 
@@ -200,15 +204,15 @@ class Refusal(FakeLoader):
         self.refused(["none.json"], "--from", self.folder / "none.json")
 
     def test_what_the_bench_refuses(self):
-        done = self.workers(FAKE_FAIL=json.dumps({"probe": "usage"}))
+        done = self.workers(FAKE_FAIL=json.dumps({"look": "usage"}))
         self.assertEqual(done.code, 2, done)
         self.assertIn("/nowhere does not exist", done.err)
 
     def test_limits_that_are_garbage(self):
-        self.refused(["loader_bench --limits"], FAKE_FAIL=json.dumps({"limits": "garbage"}))
+        self.refused(["loader_limits"], FAKE_FAIL=json.dumps({"look": "limits"}))
 
-    def test_probes_that_find_too_little_memory_name_what_to_lower(self):
-        done = self.workers(FAKE_FAIL=json.dumps({"probe": "memory"}))
+    def test_too_little_memory_names_what_to_lower(self):
+        done = self.workers(FAKE_FAIL=json.dumps({"look": "memory"}))
         self.assertEqual(done.code, 2, done)
         self.assertIn("lower --batch-per-device or --image-size", done.err)
 
@@ -221,9 +225,9 @@ class Refusal(FakeLoader):
     def test_a_folder_without_a_name(self):
         self.assert_refused(programs.run("howmany", "workers", "--out", "", **self.environment), "--out")
 
-    def test_probes_that_die(self):
+    def test_a_first_run_that_dies(self):
         for how in ("die", "exit", "garbage"):
-            done = self.workers("--quiet", out=self.folder / how, FAKE_FAIL=json.dumps({"probe": how}))
+            done = self.workers("--quiet", out=self.folder / how, FAKE_FAIL=json.dumps({"look": how}))
             self.assertIn(done.code, (2, 3), done)
             self.assertEqual(len(done.err.strip().splitlines()), 1, done)
 

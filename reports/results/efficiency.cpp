@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/gpus/efficiency.h"
+#include "reports/results/efficiency.h"
 
 #include <algorithm>
 #include <cmath>
