@@ -10,7 +10,6 @@
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
-#include "core/base/schema/defaults.h"
 #include "core/base/schema/flags.h"
 #include "parallel/modes/mode.h"
 
@@ -33,6 +32,7 @@ ended by Ctrl-C.)";
 void parse_train(int argc, char** argv, TrainFlags& flags) {
   Workload& work = flags.work;
   work.model = "simple_net";
+  work.global_batch = 20;  // of 100 samples
   work.samples = 100;
   CLI::App app("One plain training run of any model, mode and data.", "howmany train");
   app.footer(parts_help() + "\n" + kTrainExamples);
@@ -41,14 +41,12 @@ void parse_train(int argc, char** argv, TrainFlags& flags) {
   add_option(app, flag::kBackend, work.backend);
   add_option(app, flag::kDevices, flags.devices, "the GPUs, else CPU devices: all, or the first");
   add_option(app, flag::kEpochs, flags.epochs)->check(above_zero());
-  add_option(app, flag::kGlobalBatch, work.global_batch, "by model")
-      ->check(whole_between(1, kMaxBatch));
+  add_option(app, flag::kGlobalBatch, work.global_batch)->check(whole_between(1, kMaxBatch));
   add_option(app, flag::kSyntheticSamples, work.samples)->check(at_least_one());
   add_switch(app, flag::kJson, flags.json);
   add_switch(app, flag::kQuiet, flags.quiet);
   add_flags(app, work);
   parse(app, argc, argv);
-  if (work.global_batch == 0) work.global_batch = default_batch(work.model);
   HM_REQUIRE(work.synthetic() || app.count(flag::kSyntheticSamples) == 0,
              "--synthetic-samples does not apply to {}, which has its own size", work.data);
   HM_REQUIRE(!work.synthetic() || app.count(flag::kOnBadImage) == 0,

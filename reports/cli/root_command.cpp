@@ -227,7 +227,7 @@ constexpr CommandRow kCommands[] = {
      without_command<add_gate>},
     {"history", group::kCi, "When did it get slower? Reads a history; always exits 0",
      without_command<add_history>},
-    {"report", group::kMore, "Prints the answer of a run again, or several side by side",
+    {"report", group::kMore, "Answer of a run again, or of several side by side",
      without_command<add_report>},
     {"cluster", group::kMore, "List of clusters, and the times of collectives on one",
      without_command<add_cluster_command>},

@@ -119,17 +119,16 @@ int run_cluster(const ClusterArguments& a) {
 
 }  // namespace
 
-void add_cluster_command(CLI::App& app, int& code) {
-  auto* const sub = &app;
+void add_cluster_command(CLI::App& sub, int& code) {
   const auto a = std::make_shared<ClusterArguments>();
-  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  sub->add_option("what", a->what, "list, or a cluster's name or TOML file")
+  sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  sub.add_option("what", a->what, "list, or a cluster's name or TOML file")
       ->type_name("list|NAME|FILE");
-  auto* const run = add_option(*sub, flag::kFromBackend, a->run, "");
-  add_option(*sub, flag::kBackend, a->backend, "the recommended one")->needs(run);
-  add_json(*sub, a->json)->excludes(run);
-  add_no_color(*sub, a->no_color);
-  sub->footer(
+  auto* const run = add_option(sub, flag::kFromBackend, a->run, "");
+  add_option(sub, flag::kBackend, a->backend, "the recommended one")->needs(run);
+  add_json(sub, a->json)->excludes(run);
+  add_no_color(sub, a->no_color);
+  sub.footer(
       "Nothing is measured. The times are published ones; each cluster names its sources.\n\n"
       "A file for your own cluster:\n"
       "  name = \"ours\"\n"
@@ -150,7 +149,7 @@ void add_cluster_command(CLI::App& app, int& code) {
       "  howmany cluster a100x8\n"
       "  howmany cluster ours.toml --json\n"
       "  howmany cluster --from-backend howmany-out/20260101T120000Z > here.toml");
-  sub->callback([a, &code] { code = run_cluster(*a); });
+  sub.callback([a, &code] { code = run_cluster(*a); });
 }
 
 }  // namespace howmany::reports

@@ -239,30 +239,29 @@ int finish(const std::string& folder, Summary& summary, const nlohmann::json& re
   return failed ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
-void add_backend_command(CLI::App& app, const std::vector<std::string>& command, int& code) {
-  auto* const sub = &app;
+void add_backend_command(CLI::App& sub, const std::vector<std::string>& command, int& code) {
   const auto a = std::make_shared<BackendArguments>();
-  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_list(*sub, flag::kBackend, a->backends, "all that work here");
+  sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_list(sub, flag::kBackend, a->backends, "all that work here");
   auto* const torch =
-      add_option(*sub, flag::kTorch, a->torch.python, "the active one, if it has torch")
+      add_option(sub, flag::kTorch, a->torch.python, "the active one, if it has torch")
           ->expected(0, 1);
-  add_devices(*sub, a->devices, "the GPUs, else up to four slices of the cores");
-  add_list(*sub, flag::kDeviceCount, a->counts, "all");
-  add_list(*sub, flag::kOps, a->ops, "all");
-  add_bytes(*sub, flag::kMinBytes, a->min_bytes, "4");
-  add_bytes(*sub, flag::kMaxBytes, a->max_bytes, "64M, or less if memory or time is short");
-  add_option(*sub, flag::kSizeFactor, a->size_factor, "4");
-  add_list(*sub, flag::kDtype, a->dtypes, "f32");
-  add_repeatable(*sub, flag::kModel, a->models);
-  add_option(*sub, flag::kCoresPerDevice, a->cores_per_device, "1")->check(whole_between(1, 4096));
-  auto* const budget = add_option(*sub, flag::kTimeBudget, a->time_budget, "60, or 80 with torch")
+  add_devices(sub, a->devices, "the GPUs, else up to four slices of the cores");
+  add_list(sub, flag::kDeviceCount, a->counts, "all");
+  add_list(sub, flag::kOps, a->ops, "all");
+  add_bytes(sub, flag::kMinBytes, a->min_bytes, "4");
+  add_bytes(sub, flag::kMaxBytes, a->max_bytes, "64M, or less if memory or time is short");
+  add_option(sub, flag::kSizeFactor, a->size_factor, "4");
+  add_list(sub, flag::kDtype, a->dtypes, "f32");
+  add_repeatable(sub, flag::kModel, a->models);
+  add_option(sub, flag::kCoresPerDevice, a->cores_per_device, "1")->check(whole_between(1, 4096));
+  auto* const budget = add_option(sub, flag::kTimeBudget, a->time_budget, "60, or 80 with torch")
                            ->check(above_zero());
-  add_option(*sub, flag::kRounds, a->rounds, "3 to 5, or 1 under a launcher")
+  add_option(sub, flag::kRounds, a->rounds, "3 to 5, or 1 under a launcher")
       ->check(whole_between(1, 1000));
-  add_switch(*sub, flag::kOversubscribe, a->oversubscribe);
-  add_output_options(*sub, a->output);
-  sub->footer(
+  add_switch(sub, flag::kOversubscribe, a->oversubscribe);
+  add_output_options(sub, a->output);
+  sub.footer(
       "With --model, the gradient buckets of the model are measured and decide. With a command "
       "after "
       "--,\nthose of your own PyTorch script, over the backends of its torch.\n\n"
@@ -275,7 +274,7 @@ void add_backend_command(CLI::App& app, const std::vector<std::string>& command,
       "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
       "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
-  sub->callback([a, torch, budget, &command, &code] {
+  sub.callback([a, torch, budget, &command, &code] {
     a->command = command;
     a->has_default_budget = budget->count() == 0;
     a->torch.wanted = torch->count() > 0;

@@ -16,9 +16,9 @@
 
 namespace howmany::reports {
 
-// Adds the subcommand. If it runs, `code` receives its exit code. `command`: the words after "--",
+// Adds its options. If it runs, `code` receives its exit code. `command`: the words after "--",
 // which outlive the callback.
-void add_backend_command(CLI::App& app, const std::vector<std::string>& command, int& code);
+void add_backend_command(CLI::App& sub, const std::vector<std::string>& command, int& code);
 
 // Writes and prints the summary. Returns the exit code.
 int finish(const std::string& folder, Summary& summary, const nlohmann::json& request,

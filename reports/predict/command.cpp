@@ -64,25 +64,24 @@ int run_predict(const PredictArguments& a) {
 
 }  // namespace
 
-void add_predict_command(CLI::App& app, int& code) {
-  auto* const sub = &app;
+void add_predict_command(CLI::App& sub, int& code) {
   const auto a = std::make_shared<PredictArguments>();
-  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  sub->add_option("path", a->path, "Folder of a howmany gpus, or its summary.json")
+  sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  sub.add_option("path", a->path, "Folder of a howmany gpus, or its summary.json")
       ->type_name("PATH");
-  add_option(*sub, flag::kRates, a->rates);
-  add_option(*sub, flag::kUpTo, a->options.up_to, "4 times the largest measured number")
+  add_option(sub, flag::kRates, a->rates);
+  add_option(sub, flag::kUpTo, a->options.up_to, "4 times the largest measured number")
       ->check(whole_between(2, kMaxPredicted));
-  auto* const node = add_option(*sub, flag::kDevicesPerNode, a->options.devices_per_node)
+  auto* const node = add_option(sub, flag::kDevicesPerNode, a->options.devices_per_node)
                          ->check(whole_between(1, 1024));
-  add_option(*sub, flag::kCluster, a->cluster, "")->excludes(node);
-  add_option(*sub, flag::kMinEfficiency, a->options.min_efficiency)->check(between(0.01, 1.0));
-  add_count(*sub, flag::kSamples, a->options.samples, "");
-  add_option(*sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
-  add_option(*sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
-  add_json(*sub, a->json);
-  add_no_color(*sub, a->no_color);
-  sub->footer(
+  add_option(sub, flag::kCluster, a->cluster, "")->excludes(node);
+  add_option(sub, flag::kMinEfficiency, a->options.min_efficiency)->check(between(0.01, 1.0));
+  add_count(sub, flag::kSamples, a->options.samples, "");
+  add_option(sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
+  add_option(sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
+  add_json(sub, a->json);
+  add_no_color(sub, a->no_color);
+  sub.footer(
       "Nothing is measured. Intervals cover 90 % of published scaling curves.\n\n"
       "Examples:\n"
       "  howmany predict howmany-out/20260101T120000Z --up-to 16\n"
@@ -90,7 +89,7 @@ void add_predict_command(CLI::App& app, int& code) {
       "  howmany predict RUN --cluster h100x8 --up-to 64         # replays the rehearsal of RUN "
       "there\n"
       "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");
-  sub->callback([a, &code] { code = run_predict(*a); });
+  sub.callback([a, &code] { code = run_predict(*a); });
 }
 
 }  // namespace howmany::reports

@@ -7,6 +7,6 @@
 namespace howmany::reports {
 
 // `code` receives the exit code: 0. Parsing throws InputError (exit code 2) for bad input.
-void add_predict_command(CLI::App& app, int& code);
+void add_predict_command(CLI::App& sub, int& code);
 
 }  // namespace howmany::reports

@@ -112,20 +112,19 @@ int run_transfer(const TransferArguments& a) {
 
 }  // namespace
 
-void add_transfer_command(CLI::App& app, int& code) {
-  auto* const sub = &app;
+void add_transfer_command(CLI::App& sub, int& code) {
   const auto a = std::make_shared<TransferArguments>();
-  sub->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_devices(*sub, a->devices, "the GPUs, else cpu:0,cpu:1");
-  auto* model = add_repeatable(*sub, flag::kModel, a->models);
-  add_option(*sub, flag::kBatchPerDevice, a->batch, "by model")
+  sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_devices(sub, a->devices, "the GPUs, else cpu:0,cpu:1");
+  auto* model = add_repeatable(sub, flag::kModel, a->models);
+  add_option(sub, flag::kBatchPerDevice, a->batch, "by model")
       ->needs(model)
       ->check(whole_between(1, kMaxBatch));
-  add_bytes(*sub, flag::kMinBytes, a->min_bytes, "64");
-  add_bytes(*sub, flag::kMaxBytes, a->max_bytes, "256M");
-  add_option(*sub, flag::kTimeBudget, a->time_budget)->check(above_zero());
-  add_output_options(*sub, a->output);
-  sub->footer(
+  add_bytes(sub, flag::kMinBytes, a->min_bytes, "64");
+  add_bytes(sub, flag::kMaxBytes, a->max_bytes, "256M");
+  add_option(sub, flag::kTimeBudget, a->time_budget)->check(above_zero());
+  add_output_options(sub, a->output);
+  sub.footer(
       "With --model, the copies of one training step are measured too.\n\n"
       "Examples:\n"
       "  howmany transfer                              # copies by size and threads\n"
@@ -135,7 +134,7 @@ void add_transfer_command(CLI::App& app, int& code) {
       "  howmany transfer --max-bytes 1G --json > summary.json\n"
       "  srun -N 2 --ntasks-per-node 1 howmany transfer --out X  # a host's own in X/<host>\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
-  sub->callback([a, &code] { code = run_transfer(*a); });
+  sub.callback([a, &code] { code = run_transfer(*a); });
 }
 
 }  // namespace howmany::reports

@@ -8,7 +8,7 @@ class App;
 
 namespace howmany::reports {
 
-// Adds the subcommand. If it runs, `code` receives its exit code.
-void add_transfer_command(CLI::App& app, int& code);
+// Adds its options. If it runs, `code` receives its exit code.
+void add_transfer_command(CLI::App& sub, int& code);
 
 }  // namespace howmany::reports

@@ -109,7 +109,7 @@ class JobScript(Fake):
             summary = {"schema": "howmany.summary/1", "context": {}, "answer": {question: {}}, "measurements": []}
             path = self.folder / f"{question}.json"
             path.write_text(json.dumps(summary))
-            self.assert_refused(self.howmany("report", path, "--emit", "slurm"), "no job script: ", question)
+            self.assert_refused(self.howmany("report", path, "--emit", "slurm"), "needs the results of howmany gpus", question)
 
     def test_no_recommendation_means_no_script(self):
         done = self.gpus("--emit", "slurm", FAKE_FAIL='{"single@1": "exit", "ddp@1": "exit", "ddp@2": "exit"}')
