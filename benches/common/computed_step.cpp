@@ -101,6 +101,28 @@ double seconds_of_step(const Workload& work, const CostTable& costs,
   return replica.step();
 }
 
+double seconds_alone(const std::string& mode, Workload work, int64_t rows,
+                     const OperationSeconds& seconds) {
+  work.mode = mode;
+  const Device device{DeviceType::meta, 0};
+  const auto alone = mode_on(work, nullptr, device, 0);
+  double sum = 0;
+  const FlopObserver clock([&](double flop, double operations) {
+    sum += operations * seconds.fixed + flop * seconds.per_flop;
+  });
+  std::ignore = alone->step(meta_batch(make_model(work.model), rows, {}, device));
+  return sum;
+}
+
+// How many times as long as `count` micro-batches a step of one device takes that adds their
+// gradients. The known time of a micro-batch has that already.
+double adding(const Workload& work, int64_t count, const OperationSeconds& seconds) {
+  if (count == 1) return 1;
+  const int64_t rows = work.global_batch / work.count() / count;
+  return seconds_alone("single:accumulate=" + std::to_string(count), work, rows * count, seconds) /
+         (static_cast<double>(count) * seconds_alone("single", work, rows, seconds));
+}
+
 // The same with `to` micro-batches instead of `from`.
 Workload with_micro_batches(Workload work, int64_t from, int64_t to) {
   NamedOptions mode = parse_named("mode", work.mode);
@@ -155,9 +177,10 @@ double computed_step_seconds(const Workload& work, const CostTable& costs,
   set_hang_timeout(kSimulationTimeout);  // a rank waits for the work of all others
   const int64_t many = accumulated(work);
   if (many <= kFewMicroBatches || work.global_batch % (many * work.count()) != 0)
-    return seconds_of_step(work, costs, seconds);
+    return seconds_of_step(work, costs, seconds) / adding(work, many, seconds);
   const auto of = [&](int64_t micro_batches) {
-    return seconds_of_step(with_micro_batches(work, many, micro_batches), costs, seconds);
+    const Workload some = with_micro_batches(work, many, micro_batches);
+    return seconds_of_step(some, costs, seconds) / adding(some, micro_batches, seconds);
   };
   const double few = of(kFewMicroBatches), fewer = of(kFewMicroBatches - 1);
   return few + static_cast<double>(many - kFewMicroBatches) * (few - fewer);
