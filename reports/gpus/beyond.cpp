@@ -44,9 +44,9 @@ Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary
   const Cluster cluster = cluster_of(beyond);
   options.devices_per_node = cluster.devices_per_node;
   options.price = cluster.price_per_device_hour;
-  const std::optional<ClusterSteps> steps = plan.request.script.given()
-                                                ? rehearsed_of(summary, lines_of(results), cluster)
-                                                : computed_in(summary, cluster, options);
+  const std::optional<ClusterSteps> steps =
+      plan.request.script.given() ? rehearsed_of(summary, lines_of(results), cluster)
+                                  : computed_in(summary, cluster, options, plan.request.modes[0]);
   return forecast(trained_in(summary, steps), options, steps);
 }
 

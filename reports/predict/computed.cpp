@@ -35,7 +35,7 @@ int devices_of(const Measurement& m) {
   return std::atoi(parameter_of(m, parameter::kDevices).c_str());
 }
 
-std::optional<Measured> measured_in(const Summary& summary) {
+std::optional<Measured> measured_in(const Summary& summary, const std::string& mode_of_request) {
   Measured found;
   std::set<std::string> models, modes;
   for (const Measurement& m : summary.measurements) {
@@ -55,6 +55,7 @@ std::optional<Measured> measured_in(const Summary& summary) {
                   value_of(m, metric::kMedianS),
                   {}};
   }
+  if (modes.empty() && !mode_of_request.empty()) modes.insert(mode_of_request);
   if (models.size() != 1 || modes.size() != 1 || found.step.samples < 1) return {};
   found.mode = *modes.begin();
   if (!is_computable(found.mode)) return {};
@@ -76,8 +77,9 @@ std::string too_small(int64_t batch, bool strong, int devices) {
 }  // namespace
 
 std::optional<ClusterSteps> computed_in(const Summary& summary, const Cluster& cluster,
-                                        const ForecastOptions& options) {
-  const std::optional<Measured> measured = measured_in(summary);
+                                        const ForecastOptions& options,
+                                        const std::string& mode_of_request) {
+  const std::optional<Measured> measured = measured_in(summary, mode_of_request);
   if (!measured) return {};
   refuse_other_devices(summary.measurements.front(), cluster);
   const auto& [step, mode, strong, last] = *measured;
