@@ -11,12 +11,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 
 #include "benches/script/record.h"
 #include "benches/script/working_copy.h"
 #include "core/base/error.h"
+#include "core/base/text/files.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
 #include "core/base/text/table.h"
 
 namespace howmany::benches {
@@ -77,15 +81,87 @@ std::string_view without_rank(std::string_view line) {
   return end == line.npos ? line : line.substr(end + 3);
 }
 
-// The last line of a Python traceback: "package.SomeError: text". The exceptions of torchrun are
-// about ranks.
+// Launchers end with an exception of their own if a rank has failed.
+bool is_of_launcher(std::string_view exception) {
+  return exception.starts_with("torch.distributed.elastic") ||
+         exception.starts_with("subprocess.CalledProcessError");
+}
+
+// The last line of a Python traceback: "package.SomeError: text".
 bool is_exception(std::string_view line) {
   const std::string_view type = line.substr(0, std::min(line.find(':'), line.size()));
   const bool name = !type.empty() && std::ranges::all_of(type, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.';
   });
-  return name && (type.ends_with("Error") || type.ends_with("Exception")) &&
-         !type.starts_with("torch.distributed.elastic");
+  return name && (type.ends_with("Error") || type.ends_with("Exception")) && !is_of_launcher(line);
+}
+
+// True if the rank only missed another one, which ended before.
+bool is_of_peer(std::string_view exception) {
+  constexpr std::string_view kTexts[] = {
+      "closed by peer",    "reset by peer",     "Broken pipe",    "DistBackendError",
+      "recvValue failed",  "aborted",           "Socket Timeout", "DistNetworkError",
+      "Connection closed", "Connection refused"};
+  return std::ranges::any_of(kTexts, [&](std::string_view text) {
+    return exception.find(text) != std::string_view::npos;
+  });
+}
+
+// Lines that torchrun, accelerate and deepspeed print about the end of a rank. Theirs begin with a
+// letter and the date, as "E1129 07:31:15.012", or with the date in brackets.
+bool is_launchers_own(std::string_view line) {
+  const auto digits = [&](size_t from, size_t count) {
+    return line.size() >= from + count &&
+           std::ranges::all_of(line.substr(from, count),
+                               [](unsigned char c) { return std::isdigit(c) != 0; });
+  };
+  const bool logged = !line.empty() && std::string_view("IWEF").find(line[0]) != line.npos &&
+                      digits(1, 4) && line.find("torch/distributed/") != line.npos;
+  return logged || (line.starts_with("[2") && line.find("[launch.py:") != line.npos);
+}
+
+// Returns the lines before the traceback with which a launcher ends.
+std::vector<std::string> lines_of_ranks(const std::string& err) {
+  std::vector<std::string> all;
+  std::istringstream lines(err);
+  size_t traceback = std::string::npos;
+  for (std::string line; std::getline(lines, line);) {
+    if (is_of_launcher(line)) {
+      all.resize(std::min(traceback, all.size()));
+      return all;
+    }
+    if (line.starts_with("Traceback (")) traceback = all.size();
+    if (is_exception(without_rank(line))) traceback = std::string::npos;  // it was that of a rank
+    if (!is_launchers_own(line)) all.push_back(line);
+  }
+  return all;
+}
+
+// Returns "signal 9 (SIGKILL)" if torchrun names one. It sends SIGTERM to the other ranks itself.
+std::string signal_of_rank(const std::string& err) {
+  constexpr std::string_view kStart = "Signal ", kEnd = " received by PID";
+  for (size_t at = err.find(kEnd); at != std::string::npos; at = err.find(kEnd, at + 1)) {
+    const size_t start = err.rfind(kStart, at);
+    if (start == std::string::npos || at - start > 32) continue;
+    const std::string name = err.substr(start + kStart.size(), at - start - kStart.size());
+    if (name.find("SIGTERM") == std::string::npos) return "signal " + name;
+  }
+  return "";
+}
+
+std::string reason_of(const ProcessResult& ended, const std::vector<Raised>& raised) {
+  for (const Raised& one : raised)
+    if (!is_of_peer(one.why)) return one.why;
+  if (const std::string signal = signal_of_rank(ended.err); !signal.empty())
+    return "a rank ended by " + signal;
+  if (!raised.empty()) return raised.front().why;
+  std::string exception, last;
+  for (const std::string& line : lines_of_ranks(ended.err)) {
+    const std::string_view text = without_rank(line);
+    if (is_exception(text)) exception = text;
+    if (text.find_first_not_of(" \t\r=-") != text.npos) last = text;
+  }
+  return exception.empty() ? last : exception;
 }
 
 std::string hook_archive() { return program_folder() + "/howmany_hook.zip"; }
@@ -140,10 +216,10 @@ Command start_of(const ScriptCommand& command, const std::string& folder, double
   return start;
 }
 
-ScriptEnd run_there(const ScriptCommand& command, Command start) {
+ProcessResult run_there(const ScriptCommand& command, Command start) {
   const WorkingCopy copy(command.in_copy);
   start.folder = copy.path();
-  return end_of(run_command(start), command.quote);
+  return run_command(start);
 }
 
 }  // namespace
@@ -186,19 +262,37 @@ std::string shown_environment(const ScriptCommand& command) {
   return fmt::format("{}", fmt::join(shown, ", "));
 }
 
-ScriptEnd end_of(const ProcessResult& ended, bool quote) {
+std::vector<Raised> read_raised(const std::string& folder) {
+  std::vector<Raised> all;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    if (!entry.path().filename().string().starts_with("raised.")) continue;
+    try {
+      const nlohmann::json json = parse_json(read_text(entry.path()), entry.path());
+      const JsonNode node(json, entry.path());
+      all.push_back({node.at("at").number(), node.at("why").string()});
+    } catch (const std::exception&) {  // a process was killed while it wrote
+      continue;
+    }
+  }
+  std::erase_if(all, [](const Raised& one) { return is_of_launcher(one.why); });
+  std::ranges::sort(all, {}, &Raised::at);
+  return all;
+}
+
+ScriptEnd end_of(const ProcessResult& ended, bool quote, const std::vector<Raised>& raised) {
   if (!quote) {
     ProcessResult silent = ended;
     silent.err.clear();
     return {ended.ok(), silent.describe(), false};
   }
-  ScriptEnd end{ended.ok(), ended.describe()};
-  std::istringstream lines(ended.err);
-  std::string found;
-  for (std::string line; std::getline(lines, line);)
-    if (is_exception(without_rank(line))) found = without_rank(line);
-  if (ended.how == ProcessResult::How::kExited && !found.empty())
-    end.how = fmt::format("exited with {}: {}", ended.code, without_controls(found.substr(0, 500)));
+  ProcessResult printed = ended;
+  if (ended.last_line().empty()) printed.err = ended.out;
+  ScriptEnd end{ended.ok(), ended.describe(), true, printed.last_line()};
+  const std::string reason = reason_of(ended, raised);
+  if (ended.how == ProcessResult::How::kExited && !reason.empty())
+    end.how = fmt::format("exited with {}: {}", ended.code,
+                          without_full_stop(without_controls(reason.substr(0, 500))));
   return end;
 }
 
@@ -207,7 +301,8 @@ ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
   Command start = start_of(command, folder, timeout_seconds);
   start.is_done = [&] { return std::filesystem::exists(folder + kFailedFile); };
-  return run_there(command, std::move(start));
+  const ProcessResult ended = run_there(command, std::move(start));
+  return end_of(ended, command.quote, read_raised(folder));
 }
 
 ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
@@ -217,7 +312,7 @@ ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,
   start.on_stdout = printed.on_stdout;
   start.on_stderr = printed.on_stderr;
   start.is_done = printed.is_done;
-  return run_there(command, std::move(start));
+  return end_of(run_there(command, std::move(start)), command.quote);
 }
 
 }  // namespace howmany::benches

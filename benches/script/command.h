@@ -66,13 +66,25 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
 std::string shown_environment(const ScriptCommand& command);
 
 struct ScriptEnd {
-  bool ok = true;     // exited with 0
-  std::string how;    // "exited with 1: ValueError: no data"
-  bool quote = true;  // messages of the command may be shown
+  bool ok = true;              // exited with 0
+  std::string how;             // "exited with 1: ValueError: no data"
+  bool quote = true;           // messages of the command may be shown
+  std::string last_line = {};  // that it printed; empty: none, or it may not be shown
 };
-// Describes the end of the command by the last exception of a rank, if there is one. Launchers
-// print more after it. Without `quote`, the exception is left out.
-ScriptEnd end_of(const ProcessResult& ended, bool quote = true);
+// An exception that ended a process of the command, as the hook wrote it.
+struct Raised {
+  double at = 0;  // Unix time
+  std::string why;
+};
+// Returns the exceptions in `folder` by time. Leaves out files that the hook did not write.
+std::vector<Raised> read_raised(const std::string& folder);
+
+// Describes the end of the command by its own reason, in this order: the first exception of a rank
+// that does not only miss another rank, a signal that a launcher names, the last exception on
+// stderr, and the last line before a launcher's own messages. Without `quote`, texts of the command
+// are left out.
+ScriptEnd end_of(const ProcessResult& ended, bool quote = true,
+                 const std::vector<Raised>& raised = {});
 
 // Runs the command until it ends, the hook fails, `timeout_seconds` have passed or this process is
 // interrupted. No process of it is left. Throws std::invalid_argument if the program is not in

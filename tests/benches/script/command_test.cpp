@@ -29,6 +29,17 @@ TEST(ScriptEnd, IsTheLastExceptionOfARank) {
       "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\n";
   EXPECT_EQ(end_of(ended).how, "exited with 1: pkg.DataError: no data");
   EXPECT_FALSE(end_of(ended).ok);
+  ended.err =
+      "train.py: error: no --lr\nW1129 07:31:15.012 88 torch/distributed/elastic/x.py:9] Sending\n"
+      "Traceback (most recent call last):\n  File x\n"
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====\n";
+  EXPECT_EQ(end_of(ended).how, "exited with 1: train.py: error: no --lr");
+  ended.err += "  traceback : Signal 9 (SIGKILL) received by PID 12\n";
+  EXPECT_EQ(end_of(ended).how, "exited with 1: a rank ended by signal 9 (SIGKILL)");
+  const Raised peer{1, "RuntimeError: Connection closed by peer"}, own{2, "ValueError: no data"};
+  EXPECT_EQ(end_of(ended, true, {peer}).how, "exited with 1: a rank ended by signal 9 (SIGKILL)");
+  EXPECT_EQ(end_of(ended, true, {peer, own}).how, "exited with 1: ValueError: no data");
+  EXPECT_EQ(end_of(ended, false, {own}).how, "exited with 1");
   ended.err = "out of memory\n";
   EXPECT_EQ(end_of(ended).how, "exited with 1: out of memory");
   ended.how = ProcessResult::How::kTimedOut;
