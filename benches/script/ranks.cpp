@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "benches/script/record.h"
@@ -16,6 +17,7 @@
 namespace howmany::benches {
 namespace {
 
+constexpr double kMostUneven = 1.1;  // samples of the ranks
 constexpr const char* kNoSamples =
     "[script] the batches do not show how many samples they have; give --samples-per-step";
 
@@ -25,24 +27,56 @@ void refuse_failed(const std::vector<RankRecord>& records, const ScriptEnd& ende
               ended.quote ? ": " + record.failed : "");
 }
 
+constexpr int64_t kMinStepsAtEnd = 5;
+
+std::string no_step(const ScriptEnd& ended) {
+  const std::string said =
+      ended.last_line.empty() ? "" : fmt::format(" Its last line: {}", ended.last_line);
+  return fmt::format(
+      "[script] the command ended with code 0 before a training step of PyTorch was seen.{} "
+      "Needed: "
+      "torch 2.5 or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m howmany_hook "
+      "SCRIPT",
+      said);
+}
+
+// Completes the records of a script that ended by itself with code 0 with the steps that rank 0
+// timed until then.
+void take_steps_until_the_end(std::vector<RankRecord>& records, const ScriptEnd& ended) {
+  if (!ended.ok || records.empty() || !records[0].ended || records[0].complete) return;
+  const int64_t first = records[0].first;
+  int64_t last = records[0].last;
+  for (const RankRecord& record : records)
+    last = std::min(last, static_cast<int64_t>(record.steps.size()) - 1);
+  if (last - first + 1 < kMinStepsAtEnd) return;
+  for (RankRecord& record : records) {
+    if (!record.ended || record.complete) return;
+    record.first = first;
+    record.last = last;
+  }
+  for (RankRecord& record : records) record.complete = true;
+}
+
 void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended) {
   HM_ENSURE(!records.empty() || ended.ok, "[script] before its first step the command {}",
             ended.how);
-  HM_ENSURE(!records.empty(),
-            "[script] no step of a PyTorch optimizer was seen. Needed: torch 2.5 or later without "
-            "TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m howmany_hook SCRIPT");
+  HM_ENSURE(!records.empty(), "{}", no_step(ended));
   for (const RankRecord& record : records) {
     HM_ENSURE(record.ended,
               "[script] rank {} took its first step, but no measurement was "
               "completed; the command {}",
               record.rank, ended.how);
-    HM_ENSURE(record.complete,
-              "[script] the script ended by itself after {} steps, before enough were timed; the "
-              "command {}. Give it more data or epochs{}",
-              record.steps.size(), ended.how,
-              record.world > 1
-                  ? fmt::format(": each of {0} ranks sees 1/{0} of the data", record.world)
-                  : "");
+    HM_ENSURE(record.complete || ended.ok,
+              "[script] after {} steps, before enough were timed, the "
+              "command {}",
+              record.steps.size(), ended.how);
+    HM_ENSURE(
+        record.complete,
+        "[script] the script ended by itself after {} steps, before enough were timed. Give it "
+        "more data or epochs{}",
+        record.steps.size(),
+        record.world > 1 ? fmt::format(": each of {0} ranks sees 1/{0} of the data", record.world)
+                         : "");
   }
 }
 
@@ -88,15 +122,33 @@ struct StepsOverRanks {
   std::vector<double> seconds, samples;
 };
 
+// True if ranks fetch different numbers of samples and all know the inputs of the model. Rank 0 may
+// read the batches of all ranks, as with accelerate's dispatch_batches.
+bool counts_inputs(const std::vector<RankRecord>& records, Window window) {
+  int64_t most = 0, fewest = std::numeric_limits<int64_t>::max();
+  for (const RankRecord& record : records) {
+    int64_t fetched = 0, forwarded = 0;
+    for (int64_t i = window.first; i <= window.last; ++i) {
+      fetched += record.steps[static_cast<size_t>(i)].samples;
+      forwarded += record.steps[static_cast<size_t>(i)].forwarded;
+    }
+    if (forwarded == 0) return false;
+    most = std::max(most, fetched);
+    fewest = std::min(fewest, fetched);
+  }
+  return static_cast<double>(most) > kMostUneven * static_cast<double>(fewest);
+}
+
 StepsOverRanks over_ranks(const std::vector<RankRecord>& records, Window window) {
   StepsOverRanks steps;
+  const bool inputs = counts_inputs(records, window);
   for (int64_t i = window.first; i <= window.last; ++i) {
     double slowest = 0;
     int64_t samples = 0;
     for (const RankRecord& record : records) {
       const RankStep& step = record.steps[static_cast<size_t>(i)];
       slowest = std::max(slowest, step.seconds);
-      samples += step.samples;
+      samples += inputs ? step.forwarded : step.samples;
     }
     steps.seconds.push_back(slowest);
     steps.samples.push_back(static_cast<double>(samples));
@@ -164,7 +216,9 @@ LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index)
 }  // namespace
 
 ScriptSteps read_ranks(const std::string& folder, Expected expected, const ScriptEnd& ended) {
-  const std::vector<RankRecord> records = read_records(folder);
+  std::vector<RankRecord> records = read_records(folder);
+  const bool complete = std::ranges::all_of(records, &RankRecord::complete);
+  take_steps_until_the_end(records, ended);
   refuse_failed(records, ended);
   refuse_incomplete(records, ended);
   refuse_other_world(records, expected);
@@ -182,6 +236,8 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   const double shares = static_cast<double>(expected.world) / expected.processes;
   steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5) * shares));
   HM_ENSURE(steps.global_batch > 0, kNoSamples);
+  if (first.by_backward) steps.flags.emplace_back(mark::kByBackward);
+  if (!complete) steps.flags.emplace_back(mark::kEndedByItself);
   if (!first.loader) steps.flags.emplace_back(mark::kNoDataWait);
   if (first.optimizer_in_backward) steps.flags.emplace_back(mark::kOptimizerInBackward);
   return steps;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
@@ -41,7 +42,8 @@ void take_start(const JsonNode& line, RankRecord& record) {
 void take_step(const JsonNode& line, RankRecord& record) {
   record.steps.push_back({not_negative(line.at("s")), not_negative(line.at("wait_s")),
                           not_negative(line.at("backward_s")), not_negative(line.at("optimizer_s")),
-                          line.at("samples").integer_between(0, kMostSamples)});
+                          line.at("samples").integer_between(0, kMostSamples),
+                          line.at("forwarded").integer_between(0, kMostSamples)});
 }
 
 std::optional<double> figure(const JsonNode& line, const char* key) {
@@ -86,10 +88,12 @@ void take_end(const JsonNode& line, RankRecord& record) {
   record.peak_bytes = not_negative(line.at("peak_bytes"));
   record.gradient_bytes = not_negative(line.at("gradient_bytes"));
   record.optimizer_in_backward = line.at("optimizer_in_backward").boolean();
-  if (!record.complete) return;
+  record.by_backward = line.at("by_backward").boolean();
+  if (!record.complete && !line.find("first")) return;
   const auto count = static_cast<int64_t>(record.steps.size());
   record.first = line.at("first").integer_between(0, count - 1);
   record.last = line.at("last").integer_between(record.first, count - 1);
+  if (!record.complete) return;
   if (const auto ddp = line.find("ddp"))
     for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})
       if (const auto value = ddp->find(key)) record.ddp[key] = not_negative(*value);
@@ -120,6 +124,8 @@ RankRecord read_record(const std::string& path) {
 
 std::vector<RankRecord> read_records(const std::string& folder) {
   std::vector<RankRecord> records;
+  HM_ENSURE(fs::is_directory(folder), "[script] the command removed {}, the folder of its record",
+            folder);
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
     if (name.starts_with("rank") && name.ends_with(".jsonl"))

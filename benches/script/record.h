@@ -19,7 +19,7 @@ constexpr const char* kFailedFile = "/failed";
 
 struct RankStep {
   double seconds = 0, wait = 0, backward = 0, optimizer = 0;
-  int64_t samples = 0;
+  int64_t samples = 0, forwarded = 0;  // of the loader's batches; of the model's inputs
 };
 
 // Steps with one number of loader workers. Absent figures were not measured.
@@ -44,8 +44,10 @@ struct RankRecord {
   std::string parallel, backend, device, failed;
   double gradient_bytes = 0, peak_bytes = 0;
   bool ended = false, complete = false, loader = true;
+  bool by_backward = false;            // each backward pass is a step
   bool optimizer_in_backward = false;  // its time is part of that of backward
-  int64_t first = 0, last = 0;         // timed
+  int64_t first = 0, last = -1;        // timed; last < first: none. Those of a script that ended by
+                                       // itself are known to rank 0
   std::map<std::string, double> ddp;
   std::map<std::string, double> memory;  // bytes, by the key of the metric; empty: not counted
   std::vector<RankStep> steps;

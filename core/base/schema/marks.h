@@ -5,6 +5,9 @@
 namespace howmany::mark {
 
 // In order of their names.
+inline constexpr const char* kByBackward =
+    "a step is a backward pass: no torch.optim step was seen";
+inline constexpr const char* kEndedByItself = "the script ended before the time for its steps";
 inline constexpr const char* kFallback = "without cuDNN: ";  // and the operations
 inline constexpr const char* kNoDataWait = "data wait not visible";
 inline constexpr const char* kOptimizerInBackward = "optimizer within backward";

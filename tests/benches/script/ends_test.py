@@ -42,6 +42,24 @@ class Ends(Measured):
         script.write_text("import torch\nraise ValueError('the data is missing')\n")
         self.assertIn("the data is missing", self.error([PYTHON, script]))
 
+    def reason(self, name, ranks):
+        command = [*torchrun("variants.py"), name] if ranks > 1 else [PYTHON, SCRIPTS / "variants.py", name]
+        return self.error(command, devices=ranks, seconds=60)
+
+    def test_the_reason_is_that_of_the_script(self):
+        for ranks in (1, 2):
+            self.assertIn("exited with 1: No checkpoint found", self.reason("exits_with_a_text", ranks))
+            self.assertIn("variants.py: error: the following arguments are required: --lr",
+                          self.reason("needs_an_argument", ranks))
+            self.assertIn("SIGKILL" if ranks > 1 else "signal 9 (Killed)", self.reason("is_killed", ranks))
+        self.assertIn("ended with code 0 before a training step of PyTorch was seen. Its last line: No GPU found",
+                      self.reason("ends_before_training", 1))
+
+    def test_the_reason_is_that_of_the_rank_that_failed_first(self):
+        reason = self.reason("fails_in_rank_1", 2)
+        self.assertIn("ValueError: bad shard", reason)
+        self.assertNotIn("more data", reason)
+
     def test_a_failing_hook_never_reaches_the_script(self):
         script = self.folder / "odd.py"
         script.write_text(

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
 #include "tests/reports/folder.h"
 #include "tests/support/message_of.h"
@@ -15,6 +16,7 @@ namespace {
 using reports::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 // A record of five steps, of which steps 2 to 4 are timed.
@@ -34,6 +36,7 @@ std::vector<Json> record(int rank, int world, double seconds) {
                      {"backward_s", seconds * step / 2},
                      {"optimizer_s", 0},
                      {"samples", 16},
+                     {"forwarded", 8},
                      {"backwards", 1}});
   lines.push_back({{"kind", "end"},
                    {"complete", true},
@@ -42,6 +45,7 @@ std::vector<Json> record(int rank, int world, double seconds) {
                    {"ddp", nullptr},
                    {"gradient_bytes", 400},
                    {"optimizer_in_backward", false},
+                   {"by_backward", false},
                    {"first", 2},
                    {"last", 4}});
   return lines;
@@ -122,15 +126,61 @@ TEST_F(ScriptRanks, OneProcessOfARehearsalStandsForAllRanks) {
 
 TEST_F(ScriptRanks, NamesWhatIsMissing) {
   EXPECT_THAT(refusal(1, {false, "exited with 3: no data"}), HasSubstr("exited with 3: no data"));
-  EXPECT_THAT(refusal(1), HasSubstr("no step"));
+  EXPECT_THAT(refusal(1), HasSubstr("before a training step"));
   std::vector<Json> lines = record(0, 1, 1);
   write(0, {lines[0]});
   EXPECT_THAT(refusal(1), HasSubstr("no measurement was completed"));
   lines.back()["complete"] = false;
   write(0, lines);
-  EXPECT_THAT(refusal(1), HasSubstr("after 5 steps"));
+  EXPECT_THAT(refusal(1), HasSubstr("Give it more data"));
+  const std::string failed = refusal(1, {false, "exited with 1: no data"});
+  EXPECT_THAT(failed, HasSubstr("after 5 steps"));
+  EXPECT_THAT(failed, HasSubstr("no data"));
+  EXPECT_THAT(failed, Not(HasSubstr("Give it more data")));
   write(0, {{{"kind", "failed"}, {"rank", 0}, {"why", "TypeError: x"}}});
   EXPECT_THAT(refusal(1), HasSubstr("TypeError: x"));
+}
+
+TEST_F(ScriptRanks, TakesTheTimedStepsOfAScriptThatEndsWithCode0) {
+  for (const int rank : {0, 1}) {
+    std::vector<Json> lines = record(rank, 2, 1);
+    lines.back()["complete"] = false;
+    if (rank == 1) lines.back().erase("first");
+    for (int step = 5; step < 8 + rank; ++step) {
+      Json line = lines[4];
+      line["step"] = step;
+      lines.insert(lines.end() - 1, line);
+    }
+    if (rank == 0) lines.back()["last"] = 7;
+    write(rank, lines);
+  }
+  const ScriptSteps steps = read_ranks(folder_.path(), {2, 2}, {});
+  EXPECT_EQ(steps.seconds.size(), 6U);
+  EXPECT_THAT(steps.flags, ElementsAre(mark::kEndedByItself));
+  EXPECT_THAT(refusal(2, {false, "exited with 1"}), HasSubstr("exited with 1"));
+}
+
+TEST_F(ScriptRanks, CountsInputsIfOneRankFetchesForOthers) {
+  std::vector<Json> lines = record(0, 2, 1);
+  for (Json& line : lines)
+    if (line["kind"] == "step") line["samples"] = 32;
+  write(0, lines);
+  write(1, record(1, 2, 1));
+  EXPECT_EQ(read_ranks(folder_.path(), {2, 2}, {}).global_batch, 16);
+}
+
+TEST_F(ScriptRanks, SaysThatStepsAreBackwardPasses) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines.back()["by_backward"] = true;
+  write(0, lines);
+  EXPECT_THAT(read_ranks(folder_.path(), {1, 1}, {}).flags, ElementsAre(mark::kByBackward));
+}
+
+TEST_F(ScriptRanks, NamesTheFolderThatTheScriptRemoved) {
+  EXPECT_THAT(message_of<std::exception>([&] {
+                read_ranks("/nonexistent", {1, 1}, {});
+              }),
+              HasSubstr("removed /nonexistent"));
 }
 
 TEST_F(ScriptRanks, RefusesAGroupOfAnotherSize) {

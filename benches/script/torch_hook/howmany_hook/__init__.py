@@ -27,14 +27,9 @@ def start():
 
             install(settings)
     except Exception as error:
-        _tell(settings, error)
+        try:
+            from howmany_hook.record import write_failure
 
-
-def _tell(settings, error):
-    """Writes the reason where script_bench looks for it. The script goes on unmeasured."""
-    try:
-        from howmany_hook.record import write_failure
-
-        write_failure(settings, error)
-    except Exception:
-        pass
+            write_failure(settings, error)
+        except Exception:
+            pass

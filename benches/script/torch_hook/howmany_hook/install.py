@@ -7,42 +7,70 @@ the hooks do nothing from then on.
 
 import atexit
 import functools
+import multiprocessing
 import os
 import time
 
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch._C._dynamo import eval_frame
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
 from howmany_hook import place, rehearsal, wrap
+from howmany_hook.forward import Forward
 from howmany_hook.loaders import Switch
 from howmany_hook.memory import StepMemory
-from howmany_hook.record import write_failure
+from howmany_hook.record import write_exception, write_failure
 from howmany_hook.session import Session
 from howmany_hook.turns import Turns
 
 clock = time.perf_counter
 
 
+def _skipped(function):
+    """torch.compile does not trace the function. It may trace the functions that it calls."""
+    function._torchdynamo_disable = True  # within a graph
+    if hasattr(eval_frame, "skip_code"):  # torch 2.5
+        eval_frame.skip_code(function.__code__)
+    else:
+        action = eval_frame._FrameAction
+        strategy = eval_frame._FrameExecStrategy(action.SKIP, action.DEFAULT)
+        eval_frame.set_code_exec_strategy(function.__code__, strategy)
+    return function
+
+
 def guard_of(settings):
-    """Returns a function that makes calls of a Session, until one fails."""
+    """Returns a function that makes calls of a Session, until one fails. torch.compile traces none of them.
+    torch.compiler.disable would do so too, but imports the compiler, which takes a second."""
     working = True
 
+    @_skipped
     def guard(call, *arguments):
         nonlocal working
         if not working:
             return
+        callback = eval_frame.set_eval_frame(None)
         try:
             call(*arguments)
         except Exception as error:
             working = False
             write_failure(settings, error)
+        finally:
+            eval_frame.set_eval_frame(callback)
 
     return guard
 
 
+def _leave_agent():
+    """A rank that the script starts itself, with an address of its own, is none of the torchrun that started the
+    script. It would wait for the store of that."""
+    imports_main = getattr(multiprocessing.current_process(), "_inheriting", False)
+    if imports_main or multiprocessing.parent_process() is not None:
+        os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
+
+
 def install(settings):
+    _leave_agent()
     place.bind(settings)
     if settings.try_ddp:
         wrap.show_own_gpu(settings)
@@ -56,26 +84,24 @@ def install(settings):
         session.take_turns(Turns(settings, switch, session.training_loader))
     if settings.memory:
         session.count_memory(StepMemory())
-    _watch_optimizers(session, guard)
+    session.watch_forward(Forward(guard, _trains(session, settings), every=settings.try_ddp))
+    optimizers.register_optimizer_step_pre_hook(functools.partial(guard, session.optimizer_began))
+    optimizers.register_optimizer_step_post_hook(functools.partial(guard, session.optimizer_stepped))
     _watch_loaders(session, guard)
     _watch_backward(session, guard)
-    _watch_forward(session, guard, settings)
-    _watch_ddp(session, guard)
-    atexit.register(guard, session.finish)
+    atexit.register(guard, write_exception, settings.out)
+    atexit.register(guard, session.finish)  # runs first
 
 
-def _watch_optimizers(session, guard):
-    began = {}
+def _trains(session, settings):
+    wrapping = wrap.Wrapping() if settings.try_ddp else None
 
-    def begin(optimizer, args, kwargs):
-        began[id(optimizer)] = clock()
+    def trains(module):
+        if wrapping:
+            wrapping(module)
+        session.trains(module)
 
-    def end(optimizer, args, kwargs):
-        now = clock()
-        guard(session.optimizer_stepped, optimizer, now - began.pop(id(optimizer), now))
-
-    optimizers.register_optimizer_step_pre_hook(begin)
-    optimizers.register_optimizer_step_post_hook(end)
+    return trains
 
 
 def _watch_loaders(session, guard):
@@ -85,6 +111,7 @@ def _watch_loaders(session, guard):
         fetch = session.memory.paused()(fetch)
 
     @functools.wraps(fetch)
+    @_skipped
     def timed(self):
         start, batch = clock(), None
         try:
@@ -97,51 +124,20 @@ def _watch_loaders(session, guard):
 
 
 def _watch_backward(session, guard):
-    backward = torch.autograd.backward
+    """torch.autograd.backward and grad both call the engine here, and stay the functions that they are."""
+    run = torch.autograd.graph._engine_run_backward
 
-    @functools.wraps(backward)
-    def timed(*args, **kwargs):
+    @functools.wraps(run)
+    @_skipped
+    def timed(outputs, *args, **kwargs):
         start = clock()
-        session.inside_backward = True
+        session.depth += 1
         try:
-            return backward(*args, **kwargs)
+            return run(outputs, *args, **kwargs)
         finally:
-            session.inside_backward = False
-            guard(session.went_backward, clock() - start)
+            session.depth -= 1
+            if session.depth == 0:  # not one within another, as of torch.utils.checkpoint
+                guard(session.went_backward, clock() - start, outputs, kwargs.get("accumulate_grad", True))
 
-    torch.autograd.backward = timed
-
-
-def _watch_forward(session, guard, settings):
-    """The first module with parameters to train that computes while gradients are on is the outermost
-    one; samples may be made by modules too. If no loader was used before, its inputs show the batch."""
-
-    def inputs_of(module, args, kwargs):
-        if module.training:
-            guard(session.forwarded, (args, kwargs))
-
-    def first_forward(module, args):
-        if not torch.is_grad_enabled() or not any(p.requires_grad for p in module.parameters()):
-            return
-        handle.remove()
-        if settings.try_ddp:
-            guard(wrap.wrap, module)
-        if session.memory:
-            guard(session.memory.trains, module)
-        if not session.saw_fetch():
-            module.register_forward_pre_hook(inputs_of, with_kwargs=True)
-            guard(session.forwarded, args)
-
-    handle = register_module_forward_pre_hook(first_forward)
-
-
-def _watch_ddp(session, guard):
-    ddp = torch.nn.parallel.DistributedDataParallel
-    build = ddp.__init__
-
-    @functools.wraps(build)
-    def watched(self, *args, **kwargs):
-        build(self, *args, **kwargs)
-        guard(session.wrapped_ddp, self)
-
-    ddp.__init__ = watched
+    for module in (torch.autograd.graph, torch.autograd):
+        module._engine_run_backward = timed

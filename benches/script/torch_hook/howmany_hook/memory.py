@@ -186,6 +186,9 @@ class FewSteps:
     def after(self, index, step):
         return Steps(first=1, last=3, stop=3)
 
+    def so_far(self, count):
+        return None
+
 
 class StepMemory:
     """The figures of a rank. Begins after its first step, when the optimizer has its state."""

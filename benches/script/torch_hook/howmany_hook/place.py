@@ -3,12 +3,29 @@
 
 import os
 
+from howmany_hook.settings import launched
+
 
 def bind(settings):
-    """Threads that other libraries have started already are bound too."""
+    """Threads that other libraries have started already are bound too. A process without a launcher may start ranks:
+    it gets the cores of all."""
     if settings.local_rank >= len(settings.cores):
         return
-    cores = settings.cores[settings.local_rank]
+    cores = settings.cores[settings.local_rank] if launched() else sum(settings.cores, [])
+    _bind_threads(cores)
+
+
+def take_rank(settings, rank, world):
+    """For a rank that the script started itself, once its group is formed."""
+    if world in (1, settings.world):
+        return
+    settings.rank = settings.local_rank = rank
+    settings.world = settings.local_world = world
+    if rank < len(settings.cores):
+        _bind_threads(settings.cores[rank])
+
+
+def _bind_threads(cores):
     for thread in os.listdir("/proc/self/task"):
         try:
             os.sched_setaffinity(int(thread), cores)

@@ -9,10 +9,13 @@
 {"kind": "failed", "why": "..."}    the hook failed; the script went on
 
 All but the first and the last kind are written together, when the measurement is complete or the script ends.
+A process that an exception ends also writes OUT/raised.<pid>.json: {"at": Unix time, "why": "ValueError: no data"}.
 """
 
 import json
 import os
+import sys
+import time
 
 
 FAILED = "failed"  # a file: script_bench then ends the command, because nothing can be measured any more
@@ -27,10 +30,26 @@ def append(path, lines):
         file.writelines(json.dumps(line) + "\n" for line in lines)
 
 
+def _describe(error):
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name}: {error}"
+
+
 def write_failure(settings, error):
+    """Does nothing if the folder cannot be written."""
     rank = getattr(settings, "rank", 0)
     out = getattr(settings, "out", None) or os.environ.get("HOWMANY_SCRIPT_OUT")
-    if out:
-        why = f"{type(error).__name__}: {error}"
-        append(path_of(out, rank), [{"kind": "failed", "rank": rank, "why": why}])
-        append(os.path.join(out, FAILED), [])
+    try:
+        if out:
+            append(path_of(out, rank), [{"kind": "failed", "rank": rank, "why": f"{type(error).__name__}: {error}"}])
+            append(os.path.join(out, FAILED), [])
+    except OSError:
+        pass
+
+
+def write_exception(out):
+    """Call at the exit of the interpreter, which keeps the exception that ends it."""
+    error = getattr(sys, "last_value", None)
+    if isinstance(error, Exception):
+        append(os.path.join(out, f"raised.{os.getpid()}.json"), [{"at": time.time(), "why": _describe(error)}])

@@ -3,7 +3,8 @@
 
 A step ends when the first optimizer that was seen has stepped and at least one backward pass or
 fetched batch came before. So gradient accumulation, two optimizers, optimizers that step per group
-and optimizers within backward count as one step each.
+and optimizers within backward count as one step each. If there is no torch.optim.Optimizer, or none
+has stepped after many backward passes, each backward pass is a step.
 
 Time. On the CPU by time.perf_counter(). On a GPU a step lasts from one CUDA event to the next;
     events are read after the last step, so no step is synchronised.
@@ -19,13 +20,15 @@ import time
 
 import torch
 
-from howmany_hook import record
+from howmany_hook import place, record
 from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
+from howmany_hook.forward import First
 from howmany_hook.memory import FewSteps
 
 clock = time.perf_counter
 LOGGED_STEPS = 10  # their collectives are written
+FEW_PASSES, MANY_PASSES = 3, 256  # without a step: of a script without an optimizer, with one
 KEPT_STEPS = 50  # the last ones hold their collectives until it is known which was the last timed step
 
 
@@ -35,11 +38,12 @@ class Step:
     All steps are kept. Slots and few objects keep the garbage collector fast.
     """
 
-    __slots__ = ("seconds", "backward", "optimizer", "backwards", "forward_samples", "loaders", "began", "collectives")
+    __slots__ = ("seconds", "backward", "optimizer", "backwards", "loader", "loaders", "began", "collectives")
 
     def __init__(self):
         self.seconds = self.backward = self.optimizer = 0.0
-        self.backwards = self.forward_samples = 0
+        self.backwards = 0
+        self.loader = None  # key of the one that gave a batch last, before the first backward pass
         self.loaders = {}  # key: fetches, samples, wait
         self.began = 0.0  # time of the host
         self.collectives = ()  # of a rehearsal
@@ -53,20 +57,26 @@ class Session:
     def __init__(self, settings):
         self._settings = settings
         self._agreement = Agreement(settings)
-        self._path = record.path_of(settings.out, settings.rank)
+        self._path = None
         self._forked = False  # a child process of the script measures nothing
         os.register_at_fork(after_in_child=self._forget)
         self._steps, self._now = [], Step()
         self._last_end = clock()
+        self._began = {}  # id of an optimizer that steps: when
         self._optimizers = []  # ids, in the order seen
         self._gradient_bytes = 0  # of all of them
-        self.inside_backward = False  # set by install.py
+        self.depth = 0  # of the backward passes that run, set by install.py
+        self._passes = {True: 0, False: 0}  # before it is known what ends a step: whether gradients accumulate
+        self._ends_step = None  # such a pass; None: an optimizer
         self._optimizer_in_backward = False
         self._counted = None  # the first optimizer: its steps are counted
         self._events = []  # on a GPU: one per end of a step, and the start
         self._cuda = None  # unknown until a step ends
         self._loaders = {}  # key: num_workers
         self._ddp = []
+        self._model = First()
+        self._forward = None
+        self._last_loader = None
         self._turns = None
         self.rehearsal = self.memory = None
         self._training = None  # key of the loader with the most fetches, when finished
@@ -85,6 +95,9 @@ class Session:
         """The memory of steps is counted (memory.py)."""
         self.memory, self._agreement = memory, FewSteps()
 
+    def watch_forward(self, forward):
+        self._forward = forward
+
     # Events, from install.py.
 
     def fetched(self, key, num_workers, batch, seconds):
@@ -94,30 +107,47 @@ class Session:
         fetch[1] += 0 if batch is None else samples_in(batch)
         fetch[2] += seconds
         self._loaders[key] = num_workers
+        if batch is not None:
+            self._last_loader = key
 
-    def saw_fetch(self):
-        return bool(self._loaders)
+    def trains(self, module):
+        self._model(module)
+        if self.memory:
+            self.memory.trains(module)
 
-    def forwarded(self, inputs):
-        self._now.forward_samples += samples_in(inputs)
-
-    def went_backward(self, seconds):
+    def went_backward(self, seconds, outputs, accumulates):
+        """Raises SystemExit after the last step, if backward passes are the steps."""
+        if self._finished or self._forked:
+            return self._insist() if self._ends_step is accumulates else None
         now = self._now
-        now.backwards += 1
         now.backward += seconds
+        now.loader = now.loader or self._last_loader
+        if accumulates:
+            now.backwards += 1
+        if self._forward and (accumulates or not self._passes[True]):
+            self._forward.passed()
+        if self._counted is None:
+            self._passes[accumulates] += 1
+            if self._ends_step is None and self._without_optimizer():
+                self._ends_step = self._passes[True] > 0
+            if self._ends_step is accumulates:
+                self._now.backwards = 1
+                self._end_step(outputs)
 
     def backward_pass(self):
         """The pass of the step that runs now, from 0; -1 outside of a backward pass."""
-        return self._now.backwards if self.inside_backward else -1
+        return self._now.backwards if self.depth > 0 else -1
 
-    def wrapped_ddp(self, module):
-        self._ddp.append(module)
+    def optimizer_began(self, optimizer, args, kwargs):
+        self._began[id(optimizer)] = clock()
 
-    def optimizer_stepped(self, optimizer, seconds):
+    def optimizer_stepped(self, optimizer, args, kwargs):
         """Raises SystemExit after the last step."""
+        now = clock()
+        seconds = now - self._began.pop(id(optimizer), now)
         if self._finished or self._forked:
             return self._insist()
-        if self.inside_backward:  # the time of backward has it
+        if self.depth > 0:  # the time of backward has it
             self._optimizer_in_backward = True
         else:
             self._now.optimizer += seconds
@@ -125,8 +155,8 @@ class Session:
             self.memory.stepped(optimizer)
         if id(optimizer) not in self._optimizers:
             self._optimizers.append(id(optimizer))
-            self._gradient_bytes += _gradient_bytes(optimizer)
-        if self._counted is None:
+            self._gradient_bytes += _gradient_bytes(parameters_of(optimizer))
+        if self._counted is None and self._ends_step is None:
             self._counted = optimizer
         if optimizer is self._counted and (self._now.backwards or self._now.loaders or not self._steps):
             self._end_step()
@@ -134,12 +164,20 @@ class Session:
     # Inside.
 
     def _forget(self):
-        self._forked = True
+        """A process that was forked before the first step may be a rank."""
+        self._forked = bool(self._steps)
 
-    def _end_step(self):
+    def _without_optimizer(self):
+        passes = max(self._passes.values())
+        if passes == FEW_PASSES:
+            return not objects_of((torch.optim.Optimizer,))
+        return passes >= MANY_PASSES
+
+    def _end_step(self, outputs=()):
+        """`outputs`: of the model, if there is no optimizer."""
         now = clock()
         if self._cuda is None:
-            self._begin()
+            self._begin(outputs)
         if self._cuda:
             event = torch.cuda.Event(enable_timing=True)
             event.record()
@@ -148,6 +186,8 @@ class Session:
             self._now.collectives = self.rehearsal.take_log()
             if len(self._steps) >= KEPT_STEPS:
                 self._steps[-KEPT_STEPS].collectives = ()
+        self._now.loader = self._now.loader or self._last_loader
+        self._last_loader = None
         self._now.began, self._now.seconds = self._last_end, now - self._last_end
         self._last_end = now
         self._steps.append(self._now)
@@ -169,21 +209,27 @@ class Session:
             if self._steps_after > 1:
                 os._exit(0)
 
-    def _begin(self):
+    def _begin(self, outputs):
         """After the first step: everything that exists only by now."""
+        world, backend = _process_group()
+        if not self.rehearsal and world > 1:
+            place.take_rank(self._settings, torch.distributed.get_rank(), world)
+        self._path = record.path_of(self._settings.out, self._settings.rank)
         parameters = self._parameters()
-        self._cuda = any(p.device.type == "cuda" for p in parameters[:1])
+        devices = [tensor.device.type for tensor in [*parameters[:1], *outputs] if hasattr(tensor, "device")]
+        self._cuda = "cuda" in devices[:1]
         if self.memory:
             self.memory.begin(self._cuda)
         elif self._cuda:
             torch.cuda.reset_peak_memory_stats()
-        record.append(self._path, [self._start_line(parameters)])
+        if self._ends_step is not None:
+            self._gradient_bytes = _gradient_bytes(parameters)
+        record.append(self._path, [self._start_line(parameters, world, backend)])
 
     def _parameters(self):
-        return [p for group in self._counted.param_groups for p in group["params"]]
+        return self._model.parameters() if self._counted is None else parameters_of(self._counted)
 
-    def _start_line(self, parameters):
-        group = _process_group()
+    def _start_line(self, parameters, world, backend):
         return {
             "kind": "start",
             "rank": self._settings.rank,
@@ -191,19 +237,21 @@ class Session:
             "threads": torch.get_num_threads(),
             "cores": sorted(os.sched_getaffinity(0)),
             "device": "cuda" if self._cuda else "cpu",
-            "world": group[0],
-            "backend": group[1],
-            "parallel": self._parallel(parameters, group[0]),
+            "world": world,
+            "backend": backend,
+            "parallel": self._parallel(parameters, world),
             "parameters": sum(p.numel() for p in parameters),
-            "optimizer": type(self._counted).__name__,
+            "optimizer": None if self._counted is None else type(self._counted).__name__,
         }
 
     def _parallel(self, parameters, world):
-        if self._ddp:
-            return "ddp"
         dtensor = any(hasattr(p, "to_local") for p in parameters)
-        if (dtensor or world > 1) and _has_fsdp():
-            return "fsdp"
+        if dtensor or torch.distributed.is_available() and torch.distributed.is_initialized():
+            self._ddp = objects_of((torch.nn.parallel.DistributedDataParallel,))
+            if self._ddp:
+                return "ddp"
+            if (dtensor or world > 1) and objects_of(_fsdp()):
+                return "fsdp"
         if dtensor:
             return "dtensor"
         return "group" if world > 1 else "single"
@@ -246,9 +294,11 @@ class Session:
         record.append(self._path, lines + [self._end_line(steps)])
 
     def _end_line(self, steps):
+        short = None if steps else self._agreement.so_far(len(self._steps))
         end = {
             "kind": "end",
             "complete": steps is not None,
+            "by_backward": self._ends_step is not None,
             "optimizers": len(self._optimizers),
             "optimizer_in_backward": self._optimizer_in_backward,
             "gradient_bytes": self._gradient_bytes,
@@ -258,21 +308,20 @@ class Session:
             "ddp": self._ddp_figures() if steps else None,
             "memory": self.memory.end() if self.memory else None,
         }
-        if steps:
-            end |= {"first": steps.first, "last": steps.last}
+        if steps or short:
+            end |= {"first": (steps or short).first, "last": (steps or short).last}
         return end
 
     def training_loader(self):
-        """The key of the loader with the most fetches so far; None without fetches."""
-        fetches = collections.Counter()
-        for step in self._steps:
-            for key, (count, _, _) in step.loaders.items():
-                fetches[key] += count
-        return fetches.most_common(1)[0][0] if fetches else None
+        """The key of the loader that fed the most steps so far; None without fetches."""
+        fed = collections.Counter(step.loader for step in self._steps if step.loader is not None)
+        return fed.most_common(1)[0][0] if fed else None
 
     def _step_line(self, index):
         step = self._steps[index]
-        fetches, samples, wait = step.loaders.get(self._training, (0, 0, 0.0))
+        key = self._training if self._training in step.loaders else step.loader  # a new one for each part of the data
+        fetches, samples, wait = step.loaders.get(key, (0, 0, 0.0))
+        forwarded = self._forward.samples() * max(1, step.backwards)
         return {
             "kind": "step",
             "step": index,
@@ -280,7 +329,8 @@ class Session:
             "wait_s": wait,
             "backward_s": step.backward,
             "optimizer_s": step.optimizer,
-            "samples": self._settings.samples or samples or step.forward_samples,
+            "samples": self._settings.samples or samples or forwarded,
+            "forwarded": self._settings.samples or forwarded,
             "fetches": fetches,
             "backwards": step.backwards,
         }
@@ -321,8 +371,11 @@ class Session:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _gradient_bytes(optimizer):
-    parameters = (p for group in optimizer.param_groups for p in group["params"])
+def parameters_of(optimizer):
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+def _gradient_bytes(parameters):
     gradients = (_local_gradient(p) for p in parameters)
     return sum(g.numel() * g.element_size() for g in gradients if g is not None)
 
@@ -332,12 +385,15 @@ def _local_gradient(parameter):
     return gradient.to_local() if hasattr(gradient, "to_local") else gradient
 
 
-def _has_fsdp():
-    """Whether a module is divided by FSDP or FSDP2. Parameters look the same with tensor parallelism."""
+def objects_of(kinds):
+    return [one for one in gc.get_objects() if issubclass(type(one), kinds)]
+
+
+def _fsdp():
+    """The classes of modules that FSDP or FSDP2 divides. Parameters look the same with tensor parallelism."""
     fsdp = sys.modules.get("torch.distributed.fsdp")
     names = ("FSDPModule", "FullyShardedDataParallel")
-    kinds = tuple(getattr(fsdp, name) for name in names if hasattr(fsdp, name))
-    return any(issubclass(type(one), kinds) for one in gc.get_objects())
+    return tuple(getattr(fsdp, name) for name in names if hasattr(fsdp, name))
 
 
 def _process_group():

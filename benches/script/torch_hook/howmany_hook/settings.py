@@ -33,11 +33,16 @@ def first_number(names, otherwise=0):
     return otherwise
 
 
+def launched():
+    """True if a launcher has set the rank of this process."""
+    return first_number(LOCAL_RANK_VARIABLES, -1) >= 0
+
+
 def core_lists(text):
     return [[int(core) for core in one.split(",")] for one in text.split(";") if one]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Settings:
     out: str
     seconds: float

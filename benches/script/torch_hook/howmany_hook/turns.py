@@ -74,6 +74,9 @@ class Turns:
             self._apply(index + 1)
         return self._steps
 
+    def so_far(self, count):
+        return None
+
     def lines(self):
         """Of the record: one per turn."""
         self._switch.close()

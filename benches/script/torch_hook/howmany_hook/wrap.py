@@ -10,6 +10,8 @@ import os
 
 import torch
 
+from howmany_hook.session import objects_of, parameters_of
+
 
 def show_own_gpu(settings):
     """Call before CUDA is initialised."""
@@ -30,13 +32,41 @@ class Inside(torch.nn.Module):
         return self.plain(*args, **kwargs)
 
 
-def wrap(module):
-    """From its next call on, the module computes through DistributedDataParallel. Does nothing on
-    one rank, or if the script has formed a process group itself."""
-    distributed = torch.distributed
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or distributed.is_initialized():
-        return
-    cuda = any(parameter.device.type == "cuda" for parameter in module.parameters())
-    distributed.init_process_group("nccl" if cuda else "gloo")
-    wrapped = torch.nn.parallel.DistributedDataParallel(Inside(module))
-    module.forward = lambda *args, **kwargs: wrapped(*args, **kwargs)  # not a submodule of `module`
+class Through:
+    """The forward pass of a wrapped module. A saved or copied module has its own forward pass again."""
+
+    def __init__(self, module, wrapped):
+        self._module, self._wrapped = module, wrapped
+
+    def __call__(self, *args, **kwargs):
+        return self._wrapped(*args, **kwargs)
+
+    def __reduce__(self):
+        return getattr, (self._module, "forward")
+
+
+class Wrapping:
+    """Wraps the modules whose parameters an optimizer has, in the order of their first calls, and not the modules
+    within them. Without an optimizer, any that trains."""
+
+    def __init__(self):
+        self._parameters = set()  # ids
+
+    def __call__(self, module):
+        """From its next call on, the module computes through DistributedDataParallel. Does nothing on one rank, or if
+        the script has formed a process group itself."""
+        distributed = torch.distributed
+        parameters = [p for p in module.parameters() if p.requires_grad]
+        if int(os.environ.get("WORLD_SIZE", "1")) < 2 or any(id(p) in self._parameters for p in parameters):
+            return
+        optimized = {id(p) for one in objects_of((torch.optim.Optimizer,)) for p in parameters_of(one)}
+        if optimized and not any(id(p) in optimized for p in parameters):
+            return
+        if not self._parameters:
+            if distributed.is_initialized():
+                return
+            cuda = any(parameter.device.type == "cuda" for parameter in parameters)
+            distributed.init_process_group("nccl" if cuda else "gloo")
+        self._parameters.update(map(id, parameters))
+        wrapped = torch.nn.parallel.DistributedDataParallel(Inside(module))
+        module.forward = Through(module, wrapped)  # not a submodule of `module`
