@@ -35,7 +35,7 @@ class Ends(Measured):
     def test_a_script_without_training(self):
         script = self.folder / "none.py"
         script.write_text("import torch\n")
-        self.assertIn("no step", self.error([PYTHON, script]))
+        self.assertIn("before a training step", self.error([PYTHON, script]))
 
     def test_a_script_that_fails_is_quoted(self):
         script = self.folder / "bad.py"
