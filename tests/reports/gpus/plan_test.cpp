@@ -176,7 +176,7 @@ TEST(Plan, ReadsBackWhatItWrote) {
 
 TEST(Plan, OfBeforeAnOptionCameHasItNotGiven) {
   nlohmann::json old = to_json(example_request());
-  for (const ForwardedOption& option : all_forwarded_options())
+  for (const ForwardedOption& option : forwarded_options())
     EXPECT_FALSE(old.contains(option.name()));
   EXPECT_TRUE(request_from_json(old, "plan.json").forwarded.given().empty());
   old.update({{"kernels", ""}, {"precision", "f32"}, {"data", ""}});  // the format of older plans
