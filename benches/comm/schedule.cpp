@@ -24,14 +24,18 @@ Schedule::Schedule(const std::vector<BackendCase>& cases, Budget budget)
     : cases_(cases), budget_(std::move(budget)) {}
 
 std::optional<Deal> Schedule::take(const BackendCase& c) const {
-  const CaseCost cost = expected(c);
-  if (cost.of(1) >= kAlwaysSeconds && !budget_.fits(cost.of(1))) return {};
-  double weights = 0;
-  for (auto later = static_cast<size_t>(&c - cases_.data()); later < cases_.size(); ++later)
-    weights += weight(cases_[later]);
-  const double seconds = std::max(kMinSeconds, budget_.share(weight(c), weights));
-  const bool has_time = cost.of(kCallsForAnInterval) <= std::max(2 * seconds, kAlwaysSeconds);
-  return Deal{seconds, has_time ? kCallsForAnInterval : 1};
+  const double once = expected(c).of(1);
+  double weights = weight(c), shorter = 0, later = 0;
+  for (auto at = static_cast<size_t>(&c - cases_.data()) + 1; at < cases_.size(); ++at) {
+    const double other = expected(cases_[at]).of(1);
+    weights += weight(cases_[at]);
+    later += other;
+    if (other < once) shorter += other;
+  }
+  if (once >= kAlwaysSeconds && !budget_.fits(once + shorter)) return {};
+  const double seconds = once + budget_.share(weight(c), weights, once + later);
+  const bool has_time = expected(c).of(kCallsForAnInterval) <= std::max(seconds, kAlwaysSeconds);
+  return Deal{std::max(kMinSeconds, seconds), has_time ? kCallsForAnInterval : 1};
 }
 
 void Schedule::took(const BackendCase& c, const CaseCost& cost) { seen_[key(c)][c.bytes] = cost; }

@@ -127,7 +127,7 @@ class Speedup(programs.TestCase):
         done = speedup("--list")
         self.assertEqual(done.code, 0, done)
         names = done.out.splitlines()
-        self.assertIn("speedup/single/mlp/backend:local/devices:1/batch:512/scaling:weak", names)
+        self.assertIn("speedup/single/mlp/backend:local/devices:1/batch:128/scaling:weak", names)
         self.assertEqual(len(set(names)), len(names))
 
     def test_context_tells_the_build_and_the_machine_and_no_environment(self):

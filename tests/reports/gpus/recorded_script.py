@@ -63,14 +63,14 @@ for rank in range(ranks):
     start = {"kind": "start", "rank": rank, "world": world, "threads": 1, "device": "cpu",
              "parallel": "ddp" if world > 1 else "single", "backend": "gloo" if world > 1 else ""}
     steps = [{"kind": "step", "step": i, "s": seconds * random.uniform(0.99, 1.01), "wait_s": 0, "backward_s": 0,
-              "optimizer_s": 0, "samples": batch, "backwards": 1} for i in range(20)]
+              "optimizer_s": 0, "samples": batch, "forwarded": batch, "backwards": 1} for i in range(20)]
     for turn in turns:
         for step in steps[turn["first"]:turn["last"] + 1]:
             step["s"] /= min(turn["workers"] + 1, 3)
             step["wait_s"] = 0.0 if turn["workers"] > 1 else step["s"] / 2
     collectives = rehearse(costs, steps) if costs else []
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,
-           "gradient_bytes": 400, "optimizer_in_backward": False}
+           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False}
     if "HOWMANY_SCRIPT_MEMORY" in os.environ:
         end["memory"] = {"parameters": 400, "gradients": 400, "optimizer": 800, "peak": 2000, "reserved": 2 << 20}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"

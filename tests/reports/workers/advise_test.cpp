@@ -198,7 +198,7 @@ TEST(WorkersAdvice, AStallThatMayBeTooLongIsUncertain) {
   WorkersFacts facts = example_facts(990);
   facts.points.clear();
   add_point(facts, 2);
-  facts.points[0].stalls = {0, 0.03, 0, 0.03, 0.009, 0.03, 0, 0.009, 0};
+  facts.points[0].stalls = {0, 0.03, 0, 0.02, 0.009, 0.01, 0, 0.009, 0};
   const WorkersAdvice advice = advise_workers(facts);
   EXPECT_TRUE(advice.feeds);
   EXPECT_FALSE(advice.certain);
