@@ -48,10 +48,10 @@ for batch, samples in expected:
 
 @needs_torch
 class Variants(Measured):
-    def batch(self, name, samples, *flags, devices=1, command=None):
+    def batch(self, name, samples, *flags, devices=1, command=None, seconds=0.3):
         command = command or [*(torchrun("variants.py") if devices > 1 else [PYTHON, SCRIPTS / "variants.py"]), name]
         with self.subTest(name):
-            row, line, _ = self.measure(command, devices=devices, seconds=0.3)
+            row, line, _ = self.measure(command, devices=devices, seconds=seconds)
             self.samples_file.unlink()
             self.assertEqual(line["parameters"]["global_batch"], str(samples))
             self.assertEqual([flag for flag in flags if flag not in line["flags"]], [])
@@ -76,7 +76,7 @@ class Variants(Measured):
         self.batch("one_rank_reads", 128, devices=2)
 
     def test_steps_are_timed_after_accumulation_has_grown(self):
-        self.batch("growing_accumulation", 256)
+        self.batch("growing_accumulation", 256, seconds=3)
 
     def test_backward_passes_are_steps_without_an_optimizer(self):
         row, _ = self.batch("manual_updates", 64, BY_BACKWARD)

@@ -158,7 +158,8 @@ class Session:
             self._gradient_bytes += _gradient_bytes(parameters_of(optimizer))
         if self._counted is None and self._ends_step is None:
             self._counted = optimizer
-        if optimizer is self._counted and (self._now.backwards or self._now.loaders or not self._steps):
+        trained = self._now.backward or self._now.loaders or not self._steps  # also by gradients of torch.func
+        if optimizer is self._counted and trained:
             self._end_step()
 
     # Inside.

@@ -183,11 +183,11 @@ def keyword_inputs():
 
 
 def growing_accumulation():
-    """Of one batch in the first 40 steps, then of four: 256 samples."""
+    """Of one batch in the first 12 steps, then of four: 256 samples."""
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     for step in itertools.count():
         optimizer.zero_grad()
-        for _ in range(4 if step >= 40 else 1):
+        for _ in range(4 if step >= 12 else 1):
             x, y = batch()
             parts.loss_of(net(x), y).backward()
         optimizer.step()
