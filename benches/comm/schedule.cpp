@@ -24,17 +24,24 @@ Schedule::Schedule(const std::vector<BackendCase>& cases, Budget budget)
     : cases_(cases), budget_(std::move(budget)) {}
 
 std::optional<Deal> Schedule::take(const BackendCase& c) const {
-  const double once = expected(c).of(1);
-  double weights = weight(c), shorter = 0, later = 0;
+  const double once = expected(c).of(1), usual = expected(c).of(kCallsForAnInterval);
+  double weights = weight(c), shorter = 0, later_once = 0, later_usual = 0;
   for (auto at = static_cast<size_t>(&c - cases_.data()) + 1; at < cases_.size(); ++at) {
-    const double other = expected(cases_[at]).of(1);
+    const CaseCost other = expected(cases_[at]);
     weights += weight(cases_[at]);
-    later += other;
-    if (other < once) shorter += other;
+    later_once += other.of(1);
+    later_usual += other.of(kCallsForAnInterval);
+    if (other.of(1) < once) shorter += other.of(1);
   }
   if (once >= kAlwaysSeconds && !budget_.fits(once + shorter)) return {};
-  const double seconds = once + budget_.share(weight(c), weights, once + later);
-  const bool has_time = expected(c).of(kCallsForAnInterval) <= std::max(seconds, kAlwaysSeconds);
+  if (budget_.fits(usual + later_usual)) {
+    const double spare = budget_.share(weight(c), weights, usual + later_usual);
+    return Deal{std::max(kMinSeconds, usual + spare), kCallsForAnInterval};
+  }
+  // Costs of larger sizes may be overestimated, so a tenth of the share is safe from them.
+  const double seconds = std::max(once + budget_.share(weight(c), weights, once + later_once),
+                                  0.1 * budget_.share(weight(c), weights));
+  const bool has_time = usual <= std::max(seconds, kAlwaysSeconds);
   return Deal{std::max(kMinSeconds, seconds), has_time ? kCallsForAnInterval : 1};
 }
 

@@ -16,14 +16,15 @@ namespace howmany::benches {
 
 struct Deal {
   double seconds = 0;
-  int calls = 0;  // minimum number of timed calls; 1 if more would take more than twice the share
+  int calls = 0;  // minimum number of timed calls; 1 if there is no time for more
 };
 
 class Schedule {
  public:
   // `cases` must outlive this object.
   Schedule(const std::vector<BackendCase>& cases, Budget budget);
-  // Call for the cases in their order. Returns nullopt if one call does not fit into the time left.
+  // Call for the cases in their order. Returns nullopt if one call, and one of each shorter later
+  // case, do not fit into the time left.
   std::optional<Deal> take(const BackendCase& c) const;
   void took(const BackendCase& c, const CaseCost& cost);
   // Scales the cost of the next smaller size that was measured. Returns zeros if there is none of

@@ -149,11 +149,10 @@ TEST(Gate, RaisesNoAlarmUnderDrift) {
   const BothSides all =
       machine.sides(2400, 4, 0, [](int block) { return 1 + 0.15 * std::sin(block / 40.0); });
   const auto times = [](const Suite& suite, int first, size_t benchmark) {
+    const Suite part = blocks_of(suite, first, first + 20);
     std::vector<double> values;
-    for (const Sample& sample :
-         blocks_of(suite, first, first + 20).benchmarks[benchmark].metrics.at("real_time")) {
+    for (const Sample& sample : part.benchmarks[benchmark].metrics.at("real_time"))
       values.push_back(sample.value);
-    }
     return values;
   };
   Tally apart;
