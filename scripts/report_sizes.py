@@ -39,7 +39,7 @@ def commands(root):
     if not program.exists():
         return None
     text = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-    return len(re.findall(r"^  [a-z]\S* {2,}\S", text, re.M))
+    return len(re.findall(r"^  (?!howmany)[a-z]\S* {2,}\S", text, re.M))
 
 
 def weight(root):
