@@ -24,7 +24,7 @@ struct ChildOptions {
   std::string program = {};              // path to execute; empty: argv[0]
   std::string folder = {};               // working directory; empty: this process's
   int out = -1, err = -1;                // standard output and error; -1: those of this process
-  bool leads_session = false;            // a new session, whose processes end with the child
+  bool leads_session = false;            // a new session; its processes end with the child
   bool resets_signals = false;           // default handlers and an empty mask
   int death_signal = SIGKILL;            // when the starting thread ends
 };
@@ -44,7 +44,7 @@ class Child {
   int fd() const { return fd_.get(); }
   void signal(int number) const;  // to the group of the child
   bool has_ended() const;
-  // Kills what is left of the group (or session), waits for the child, and returns its wait status.
+  // Kills the rest of the group (or session), waits for the child, and returns its wait status.
   // The group is killed first, while its id cannot be reused. Later calls return 0.
   int end();
 

@@ -66,7 +66,7 @@ void sync_folder(const std::string& path) {
   if (file.get() >= 0) ::fsync(file.get());
 }
 
-// A name that nobody can guess, in the folder of `path`, so that rename() stays on one filesystem.
+// An unguessable name in the folder of `path`, so that rename() stays on one filesystem.
 std::string temporary_beside(const std::string& path) {
   std::random_device random;
   const uint64_t number = (uint64_t{random()} << 32) | random();

@@ -2,7 +2,7 @@
 // Reads files, and writes files that survive a crash.
 //
 // Atomicity. A write goes to a new file of an unguessable name in the same folder, is synced and
-//   renamed. A reader sees either the old text or the new text. Of two writers one wins.
+//   renamed. A reader sees either the old text or the new text. If two write, one wins.
 // Links and devices. A link is followed, and the file it leads to is replaced. A device or FIFO is
 //   written into, as other tools do.
 // Failure. Every failure is an InputError that says what to do.
