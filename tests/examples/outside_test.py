@@ -73,7 +73,7 @@ class Outside(programs.TestCase):
         build = self.configure(f"-DHOWMANY_SOURCE={SOURCE}", f"-DHM_CUDA={cached('HM_CUDA')}", f"-DHM_MPI={cached('HM_MPI')}",
                                "-DHM_FAST_BUILD=OFF", "-DCMAKE_BUILD_TYPE=Debug")
         command("cmake", "--build", build, "--target", f"CMakeFiles/{PROGRAM}.dir/{PROGRAM}.cpp.o",
-                "howmany/parallel/CMakeFiles/howmany_parallel.dir/comm_names.cpp.o")
+                "howmany/parallel/CMakeFiles/howmany_parallel.dir/comm/comm_names.cpp.o")
         targets = command("cmake", "--build", build, "--target", "help")
         for unwanted in ("core_tests", "howmany-train", "package"):
             self.assertNotIn(unwanted + ":", targets)
