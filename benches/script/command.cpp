@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -22,11 +23,14 @@
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "parallel/launch/mpirun.h"
 
 namespace howmany::benches {
 namespace {
 
 constexpr const char* kCount = "{n}";
+constexpr const char* kLoopback = "127.0.0.1";  // the address of a launcher on this host
+constexpr std::string_view kRecordStart = "rank", kProcessStart = "process.";  // of file names
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -186,6 +190,24 @@ void add_hook(std::vector<std::string>& all, const ScriptCommand& command,
   add_turns(all, command.turns);
 }
 
+bool any_file(const std::string& folder, std::string_view start) {
+  std::error_code none;
+  return std::ranges::any_of(std::filesystem::directory_iterator(folder, none), [&](auto& entry) {
+    return entry.path().filename().string().starts_with(start);
+  });
+}
+
+ScriptEnd late_end(const ScriptCommand& command, const std::string& folder) {
+  std::string how = fmt::format("took none in {:.0f} s (--start-timeout)", command.start_timeout);
+  if (!any_file(folder, kProcessStart))
+    how += fmt::format(
+        ", and no Python imported torch with the hook: PYTHONPATH did not reach it, as in a "
+        "container or with python -E. "
+        "Start the script there by PYTHONPATH={} python -m howmany_hook SCRIPT",
+        hook_archive());
+  return {false, how, command.quote};
+}
+
 // Without the hook, a command that has no {n} is one process for all devices.
 bool is_one_process(const ScriptCommand& command) {
   const bool ranks = std::ranges::any_of(command.words, [](const std::string& word) {
@@ -240,6 +262,8 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   else
     add_unless_set(all, "PYTHONUNBUFFERED", "1");  // else Python prints lines only in blocks
   add_unless_set(all, "WANDB_MODE", "offline");
+  if (std::ranges::count(command.words, kLoopback) > 0)
+    if (std::string preload = loopback_preload(); !preload.empty()) all.push_back(preload);
   if (command.devices.empty()) return all;
   const bool gpus = on_gpus(command);
   all.push_back("CUDA_VISIBLE_DEVICES=" + (gpus ? visible_gpus(command.devices) : ""));
@@ -255,11 +279,31 @@ std::string shown_environment(const ScriptCommand& command) {
   for (const std::string& one : environment_for(command, "")) {
     const std::string name = one.substr(0, one.find('='));
     if (name.starts_with("HOWMANY_")) continue;
-    const bool by_name = name == "PYTHONPATH" || name == "CUDA_VISIBLE_DEVICES" ||
+    const bool by_name = name == "PYTHONPATH" || name == "LD_PRELOAD" ||
+                         name == "CUDA_VISIBLE_DEVICES" ||
                          (name == "OMP_NUM_THREADS" && is_one_process(command));
     shown.push_back(by_name ? name : one);
   }
   return fmt::format("{}", fmt::join(shown, ", "));
+}
+
+TrainingProcess read_process(const std::string& folder) {
+  TrainingProcess found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(kProcessStart) || !name.ends_with(".json")) continue;
+    const std::string pid = name.substr(
+        kProcessStart.size(), name.find('.', kProcessStart.size()) - kProcessStart.size());
+    const std::string record = folder + "/" + std::string(kRecordStart) + "0." + pid + ".jsonl";
+    const bool trained = std::filesystem::exists(record);
+    if (!trained && !found.python.empty()) continue;
+    const nlohmann::json json = parse_json(read_text(entry.path()), entry.path());
+    const JsonNode node(json, entry.path());
+    found = {node.at("python").string(), node.at("uses").strings()};
+    if (trained) break;
+  }
+  return found;
 }
 
 std::vector<Raised> read_raised(const std::string& folder) {
@@ -300,9 +344,16 @@ ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds) {
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
   Command start = start_of(command, folder, timeout_seconds);
-  start.is_done = [&] { return std::filesystem::exists(folder + kFailedFile); };
+  const auto begin = std::chrono::steady_clock::now();
+  bool late = false;
+  start.is_done = [&] {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    late = command.start_timeout > 0 && passed.count() > command.start_timeout &&
+           !any_file(folder, kRecordStart);
+    return late || std::filesystem::exists(folder + kFailedFile);
+  };
   const ProcessResult ended = run_there(command, std::move(start));
-  return end_of(ended, command.quote, read_raised(folder));
+  return late ? late_end(command, folder) : end_of(ended, command.quote, read_raised(folder));
 }
 
 ScriptEnd run_printing(const ScriptCommand& command, const Printed& printed,

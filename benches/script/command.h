@@ -50,8 +50,10 @@ struct ScriptCommand {
     int world = 0;      // its ranks; 0: no rehearsal
     bool given() const { return world > 0; }
   } rehearsal = {};
-  bool quote = true;     // its messages in errors
-  bool in_copy = false;  // of the current folder (working_copy.h)
+  bool any_world = false;    // the script says how many ranks there are
+  double start_timeout = 0;  // seconds until the first step; 0: no limit
+  bool quote = true;         // its messages in errors
+  bool in_copy = false;      // of the current folder (working_copy.h)
 };
 
 // Returns the words with {n} replaced by `ranks`. Throws std::invalid_argument if there are no
@@ -79,6 +81,14 @@ struct Raised {
 // Returns the exceptions in `folder` by time. Leaves out files that the hook did not write.
 std::vector<Raised> read_raised(const std::string& folder);
 
+// The Python that trained, as the hook wrote it.
+struct TrainingProcess {
+  std::string python;             // its path; empty: no Python imported torch under the hook
+  std::vector<std::string> uses;  // the launchers' libraries that it imported, such as "accelerate"
+};
+// Reads it from `folder`: the process that took steps, else any.
+TrainingProcess read_process(const std::string& folder);
+
 // Describes the end of the command by its own reason, in this order: the first exception of a rank
 // that does not only miss another rank, a signal that a launcher names, the last exception on
 // stderr, and the last line before a launcher's own messages. Without `quote`, texts of the command
@@ -86,9 +96,9 @@ std::vector<Raised> read_raised(const std::string& folder);
 ScriptEnd end_of(const ProcessResult& ended, bool quote = true,
                  const std::vector<Raised>& raised = {});
 
-// Runs the command until it ends, the hook fails, `timeout_seconds` have passed or this process is
-// interrupted. No process of it is left. Throws std::invalid_argument if the program is not in
-// PATH.
+// Runs the command until it ends, the hook fails, no first step came in time, `timeout_seconds`
+// have passed or this process is interrupted. No process of it is left. Throws
+// std::invalid_argument if the program is not in PATH.
 ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
                      double timeout_seconds);
 

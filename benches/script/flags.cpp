@@ -62,16 +62,20 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
       ->check(whole_between(0, 1024));
   add_option(app, flag::kLoader, turns.loader, "the one that feeds training")
       ->check(whole_between(0, 1000));
-  add_option(app, flag::kRanks, flags.command.ranks)->check(whole_between(1, 4096));
+  int ranks = 1;
+  add_option(app, flag::kRanks, ranks)->check(whole_between(0, 4096));
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
   add_switch(app, flag::kCountMemory, flags.command.count_memory);
   add_option(app, flag::kRehearse, flags.command.rehearsal.costs, "");
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
+  add_option(app, flag::kStartTimeout, flags.command.start_timeout)->check(above_zero());
   add_option(app, flag::kSamplesFile, flags.samples)->envname("HOWMANY_SAMPLES");
   std::vector<std::string> google = parse(app, static_cast<int>(end - argv), argv);
   if (end != argv + argc) flags.command.words.assign(end + 1, argv + argc);
   HM_REQUIRE(!flags.command.words.empty(), "no command; write it after --");
   flags.command.quote = !keep_private;
+  flags.command.ranks = std::max(1, ranks);
+  flags.command.any_world = ranks == 0;
   check_rate(flags.command);
   if (turns.given()) return google;
   if (flags.command.count_memory) return take_world(flags.command), google;

@@ -221,10 +221,17 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   take_steps_until_the_end(records, ended);
   refuse_failed(records, ended);
   refuse_incomplete(records, ended);
+  const auto processes = static_cast<int>(records.size());
+  if (expected.any()) {
+    const auto world = static_cast<int>(records.front().world);
+    expected = {world, world};
+    if (world == 1) records.resize(1);  // without a group, each process trains alone
+  }
   refuse_other_world(records, expected);
   const RankRecord& first = records.front();
   ScriptSteps steps;
   steps.ranks = expected.world;
+  steps.processes = processes;
   steps.parallel = first.parallel;
   steps.backend = first.backend;
   steps.threads = first.threads;

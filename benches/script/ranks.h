@@ -16,6 +16,7 @@ struct ScriptSteps {
   std::vector<double> seconds;  // of each timed step, the maximum over ranks
   int64_t global_batch = 0;     // samples per step over all ranks: the median
   int ranks = 1;
+  int processes = 1;     // that took steps; more than `ranks` if they form no group
   std::string parallel;  // single, ddp, fsdp, dtensor (tensor parallelism) or group
   std::string backend;   // of the process group; empty: none
   std::string device;    // "cpu" or "cuda"
@@ -25,9 +26,11 @@ struct ScriptSteps {
   std::vector<LoggedStep> logged;          // of a rehearsal, as rank 0 ran them
 };
 
-// The ranks of a script's group, and how many of them are processes. A rehearsal has fewer.
+// The ranks of a script's group, and how many of them are processes. A rehearsal has fewer. 0 and
+// 0: as the records say.
 struct Expected {
   int world = 1, processes = 1;
+  bool any() const { return world == 0; }
 };
 
 // Reads the records in `folder` of a command that has ended. Throws Error with the reason if they

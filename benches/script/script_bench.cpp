@@ -67,16 +67,26 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
   return line;
 }
 
+// The ranks and the Python, which a first start is to show.
+void add_start(const TrainingProcess& process, const ScriptSteps& steps, SampleLine& line) {
+  line.parameters[parameter::kRanks] = std::to_string(steps.processes);
+  line.parameters[parameter::kPython] = process.python;
+  line.parameters[parameter::kUses] = fmt::format("{}", fmt::join(process.uses, ","));
+}
+
 // Samples per step over the seconds of a step, or 1 over those of a sample.
 double rate_of(const ScriptSteps& steps) {
   return static_cast<double>(std::max<int64_t>(steps.global_batch, 1)) /
          quantile(steps.seconds, 0.5);
 }
 
-ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds) {
+ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds,
+                       TrainingProcess* process) {
   const PrivateFolder folder;
   const FolderGuard guard({folder.path()});
   const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
+  if (process != nullptr) *process = read_process(folder.path());
+  if (command.any_world) return read_ranks(folder.path(), {0, 0}, ended);
   const int world = command.rehearsal.given() ? command.rehearsal.world : command.ranks;
   return read_ranks(folder.path(), {world, command.ranks}, ended);
 }
@@ -87,12 +97,15 @@ void run_case(benchmark::State& state, const ScriptFlags& flags) {
     if (command.devices.size() > 1 || command.rehearsal.given())
       command.detail_steps = kDetailSteps;
     const double timeout = command.seconds + flags.run_timeout;
+    TrainingProcess process;
     const ScriptSteps steps =
-        command.rate.empty() ? run_hooked(command, timeout) : run_rated(command, timeout);
+        command.rate.empty() ? run_hooked(command, timeout, &process) : run_rated(command, timeout);
     std::map<std::string, double> counters = steps.counters;
     counters[metric::kSamplesPerS] = rate_of(steps);
     report(state, {steps.seconds, true}, counters);
-    append_samples(flags.samples, sample_line(flags, steps));
+    SampleLine line = sample_line(flags, steps);
+    if (command.any_world) add_start(process, steps, line);
+    append_samples(flags.samples, line);
   } catch (const std::exception& e) {
     report_failure(state, e);
     std::cerr << fmt::format("{}: {}\n", kName, without_controls(e.what()));

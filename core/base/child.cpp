@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "core/base/clock.h"
@@ -136,7 +138,13 @@ void Child::kill_session() const {
 }
 
 std::vector<std::string> environment_behind(std::vector<std::string> first) {
-  for (char** variable = environ; *variable != nullptr; ++variable) first.emplace_back(*variable);
+  const auto name_of = [](std::string_view variable) {
+    return variable.substr(0, variable.find('='));
+  };
+  std::set<std::string, std::less<>> set;
+  for (const std::string& variable : first) set.emplace(name_of(variable));
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!set.contains(name_of(*variable))) first.emplace_back(*variable);
   return first;
 }
 

@@ -57,8 +57,8 @@ class Child {
   int error_ = 0;
 };
 
-// Returns this process's environment behind `first`. If a name occurs twice, getenv() returns the
-// first entry.
+// Returns `first`, and this process's environment without the names in it: a shell takes the last
+// entry of a name, getenv() the first.
 std::vector<std::string> environment_behind(std::vector<std::string> first);
 
 // Returns the exit status, or 128 + signal.

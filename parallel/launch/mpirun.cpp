@@ -51,7 +51,7 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, in
   return command;
 }
 
-std::string preload_of_mpirun() {
+std::string loopback_preload() {
   const char* const list = std::getenv("LD_PRELOAD");
   const std::string rest = list != nullptr && *list != '\0' ? std::string(":") + list : "";
   for (const char* folder : {"", "/../lib"}) {

@@ -22,9 +22,9 @@ struct LaunchFolders {
 };
 std::vector<std::string> mpirun_command(const std::vector<std::string>& argv, int world,
                                         const LaunchFolders& folders);
-// Returns the environment entry that keeps mpirun's sockets on the loopback interface
+// Returns the environment entry that keeps the sockets of a launcher on the loopback interface
 // (loopback_bind.cpp), or "" if this installation has no such library.
-std::string preload_of_mpirun();
+std::string loopback_preload();
 // Returns the earliest bad exit by the exit files in the folder, or nullopt if there is none.
 std::optional<RankExit> first_bad_exit(const std::string& folder, int world);
 // Returns the pid of a rank that mpirun started, or 0 if it does not run.

@@ -151,7 +151,7 @@ class RankMonitor {
     err_.emplace(STDERR_FILENO);
     environment.push_back(fmt::format("{}={} {}", kSupervise, getpid(),
                                       (options_.grace + kKillDelay + kKillDelay).count()));
-    if (std::string preload = preload_of_mpirun(); !preload.empty())
+    if (std::string preload = loopback_preload(); !preload.empty())
       environment.push_back(std::move(preload));
     add_child({.argv = mpirun_command(argv, world_, folders_),
                .environment = environment_of_ranks(std::move(environment)),

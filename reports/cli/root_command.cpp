@@ -110,6 +110,7 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
   add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")
       ->check(whole_between(1, kMaxBatch));
   add_switch(app, flag::kTryDdp, a.try_ddp);
+  add_option(app, flag::kStartTimeout, a.start_timeout, "120")->check(above_zero());
   add_option(app, flag::kRate, a.rate, "");
   add_switch(app, flag::kPrivate, a.keep_private);
   add_switch(app, flag::kInCopy, a.in_copy);

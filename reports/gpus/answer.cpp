@@ -73,9 +73,16 @@ class Writer {
 
   void no_baseline() {
     advice_.certain = false;
+    const std::vector<Point>& all = advice_.points;
+    const auto own = std::ranges::find_if(all, [](auto& p) { return p.has_flag(mark::kOwnRanks); });
     answer(reason::kNoBaseline,
-           fmt::format("No answer for {}: the baseline on one device was not measured.",
-                       advice_.model));
+           own == all.end()
+               ? fmt::format("No answer for {}: the baseline on one device was not measured.",
+                             advice_.model)
+               : fmt::format("No answer for {0}: it starts {1} ranks itself, on any number of "
+                             "devices. Write {{n}} where the command has that number: howmany gpus "
+                             "-- python {0} --nproc {{n}}.",
+                             advice_.model, own->devices));
     add_failures();
   }
 
@@ -103,13 +110,37 @@ class Writer {
     advice_.recommended = 1;
     advice_.mode = rows_.front()->mode;
     advice_.backend = rows_.front()->backend;
+    if (const std::string why = text_of(*rows_.front(), mark::kFailsWithRanks); !why.empty())
+      fails_with_ranks(why);
+    else
+      trains_on_one();
+    add_data_wait(*rows_.front());
+    mark_disturbed(busy_elsewhere(), advice_);
+  }
+
+  void fails_with_ranks(const std::string& why) {
+    advice_.certain = false;
+    answer(
+        reason::kUsesOneDevice,
+        fmt::format("Use 1 {0}: {1} trains on 1, and with 2 ranks under torchrun it failed: {2}.",
+                    noun_, advice_.model, without_full_stop(why)));
+    advice_.notes.emplace_back(
+        "If it has a launcher of its own, write that command, with {n} for the number of devices.");
+  }
+
+  void trains_on_one() {
     answer(reason::kUsesOneDevice,
            fmt::format("Use 1 {}: {} trains on 1 device. More will not help until it uses "
                        "DistributedDataParallel.",
                        noun_, advice_.model));
     advice_.notes.emplace_back("--try-ddp measures it with DistributedDataParallel.");
-    add_data_wait(*rows_.front());
-    mark_disturbed(busy_elsewhere(), advice_);
+  }
+
+  // The text after `start` of a flag; empty if there is none.
+  static std::string text_of(const Point& point, std::string_view start) {
+    const auto flag = std::ranges::find_if(
+        point.flags, [&](const std::string& one) { return one.starts_with(start); });
+    return flag == point.flags.end() ? "" : flag->substr(start.size());
   }
 
   void ask_for(const Point& p) {

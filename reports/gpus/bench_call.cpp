@@ -20,8 +20,6 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kProbeSeconds = 0.5, kProbeTimeout = 300;
-
 void refuse_if_refused(const Command& command, const char* program) {
   const ProcessResult ended = run_command(command);
   if (ended.how == ProcessResult::How::kExited && ended.code == 2)
@@ -37,9 +35,16 @@ void check_script(const Request& request) {
   refuse_if_refused({.argv = argv, .timeout_seconds = 60}, "script_bench");
 }
 
-std::string observed(const SampleLine& line, const char* parameter) {
-  const JsonNode root(line.json, "script_bench");
-  return root.at("parameters").at(parameter).string();
+// The words and devices of one run of a script.
+std::vector<std::string> script_words_of(const Request& request, const Words& words, int devices,
+                                         double seconds, double timeout,
+                                         const BenchScratch& scratch) {
+  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + devices);
+  std::vector<std::string> argv = bench_words(request.script, seconds, timeout, scratch);
+  argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
+                           flag::kCoresPerDevice, std::to_string(request.cores_per_device), "--"});
+  argv.insert(argv.end(), words.begin(), words.end());
+  return argv;
 }
 
 }  // namespace
@@ -77,22 +82,19 @@ std::vector<std::string> rehearse_flag(const Request& request, int world,
   return {flag::kRehearse.name, scratch.costs};
 }
 
-std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
-                                          double timeout, const BenchScratch& scratch) {
-  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + devices);
+std::vector<std::string> script_arguments(const Request& request, const Configuration& c,
+                                          double seconds, double timeout,
+                                          const BenchScratch& scratch) {
   const Script& script = request.script;
-  std::vector<std::string> argv = bench_words(script, seconds, timeout, scratch);
-  argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
-                           flag::kCoresPerDevice, std::to_string(request.cores_per_device)});
-  argv.emplace_back("--");
-  argv.insert(argv.end(), script.words.begin(), script.words.end());
-  return argv;
+  const bool one = c.mode == "single" && !script.one.empty();
+  return script_words_of(request, one ? script.one : script.words, c.devices, seconds, timeout,
+                         scratch);
 }
 
 std::vector<std::string> rehearsal_arguments(const Request& request, int world, double seconds,
                                              double timeout, const BenchScratch& scratch) {
-  std::vector<std::string> argv =
-      script_arguments(request, rehearsing_ranks(request, world), seconds, timeout, scratch);
+  std::vector<std::string> argv = script_words_of(
+      request, request.script.words, rehearsing_ranks(request, world), seconds, timeout, scratch);
   const std::vector<std::string> rehearse = rehearse_flag(request, world, scratch);
   argv.insert(std::ranges::find(argv, "--"), rehearse.begin(), rehearse.end());
   return argv;
@@ -131,29 +133,6 @@ std::vector<std::string> leave_out_refused(Request& request) {
     }
   }
   return reasons;
-}
-
-bool probe_group(const std::string& folder, Request& request) {
-  if (request.script.has_count() || !request.script.rate.empty()) return true;
-  Request one = request;
-  one.script.words = under_torchrun(request.script.words);
-  const BenchScratch scratch(folder);
-  const ProcessResult ended =
-      run_command({.argv = script_arguments(one, 1, kProbeSeconds, kProbeTimeout, scratch),
-                   .timeout_seconds = kProbeSeconds + kProbeTimeout + 10});
-  if (ended.how == ProcessResult::How::kInterrupted) return false;
-  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-    throw InputError(ended.last_line());
-  if (!ended.ok()) throw std::runtime_error(ended.last_line());
-  const std::vector<SampleLine> lines = read_samples(scratch.samples);
-  const bool forms_group = !lines.empty() && !observed(lines[0], parameter::kBackend).empty();
-  request.script.try_ddp = request.script.try_ddp && !forms_group;
-  request.script.alone = !forms_group && !request.script.try_ddp;
-  if (request.script.alone)
-    request.counts = {1};
-  else
-    request.script.words = one.script.words;
-  return true;
 }
 
 }  // namespace howmany::reports

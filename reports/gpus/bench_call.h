@@ -23,9 +23,10 @@ std::vector<std::string> rehearse_flag(const Request& request, int world,
 // measured.
 int rehearsing_ranks(const Request& request, int world);
 
-// Returns the command line of script_bench for a run on the first `devices` devices.
-std::vector<std::string> script_arguments(const Request& request, int devices, double seconds,
-                                          double timeout, const BenchScratch& scratch);
+// Returns the command line of script_bench for a run on the first devices of the configuration.
+std::vector<std::string> script_arguments(const Request& request, const Configuration& c,
+                                          double seconds, double timeout,
+                                          const BenchScratch& scratch);
 
 // Returns the command line of script_bench for a rehearsal of `world` ranks, of which as many run
 // as devices are measured. Writes the cost table to a file of `scratch`.
@@ -38,11 +39,5 @@ void check_with_bench(const Request& request);
 // Removes the modes that the bench refuses, such as one that cannot divide the model, and returns
 // why: "tensor: the model has ...".
 std::vector<std::string> leave_out_refused(Request& request);
-
-// If the command has no {n} and no rate: runs a few steps under torchrun with one rank. If the
-// script forms a process group there, or with `try_ddp`, it is started that way for every count.
-// Otherwise it is `alone`, and only one device is measured. Files go to `folder`. Returns false if
-// it was interrupted. Throws std::runtime_error with the reason if no step was measured.
-bool probe_group(const std::string& folder, Request& request);
 
 }  // namespace howmany::reports

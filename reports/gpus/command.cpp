@@ -15,6 +15,7 @@
 #include "reports/gpus/resolve.h"
 #include "reports/results/machine.h"
 #include "reports/results/run_folder.h"
+#include "reports/script/ladder.h"
 
 namespace howmany::reports {
 namespace {
@@ -69,6 +70,18 @@ ReadyRun resume(const Arguments& arguments) {
   return {std::move(plan), std::move(folder), std::move(results)};
 }
 
+// Starts the script as often as needed, and fills in which numbers of devices are measured. Returns
+// false if it was interrupted.
+bool find_start_of(Request& request, const std::string& folder, ProgressReport& progress) {
+  const BenchScratch scratch(folder);
+  const LadderOptions options{request.devices, request.cores_per_device,
+                              [&](const std::string& line) { progress.report(line); }};
+  if (!find_start(request.script, options, scratch)) return false;
+  if (request.script.alone) request.counts = {1};
+  if (request.script.own_ranks > 0) request.counts = {request.script.own_ranks};
+  return true;
+}
+
 // Returns nullopt if it was interrupted.
 std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progress) {
   if (!arguments.out.empty() && fs::exists(plan_path(arguments.out)))
@@ -86,12 +99,9 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
       progress.report("left out: " + reason);
   RunFolder folder = RunFolder::create(arguments.out);
   const Script& script = request.script;
-  if (script.given() && !script.has_count() && script.rate.empty()) {
-    progress.report(
-        fmt::format("Starting {} once, to see whether it forms a process group.", script.name));
-    catch_interrupts();
-    if (!probe_group(folder.path(), request)) return {};
-  }
+  catch_interrupts();
+  if (script.given() && script.rate.empty() && !find_start_of(request, folder.path(), progress))
+    return {};
   progress.report_start(request, folder.path());
   if (!notice.empty()) progress.report(notice);
   write_plan(plan_path(folder.path()), plan);

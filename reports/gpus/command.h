@@ -43,7 +43,7 @@ struct Arguments : AnswerArguments {
   std::optional<double> finish_within, budget;  // of these: hours, device-hours
 
   std::string out, resume;
-  std::optional<double> run_timeout;
+  std::optional<double> run_timeout, start_timeout;
   bool quiet = false, verbose = false;
 };
 

@@ -31,7 +31,7 @@ std::vector<std::string> run_arguments(const Request& request, const Configurati
                                        const std::string& trace) {
   if (request.script.given())
     return c.is_rehearsal() ? rehearsal_arguments(request, c.devices, seconds, timeout, scratch)
-                            : script_arguments(request, c.devices, seconds, timeout, scratch);
+                            : script_arguments(request, c, seconds, timeout, scratch);
   std::vector<std::string> argv = bench_arguments(request, c);
   argv.insert(argv.end(),
               {flag::kCaseBudget, fmt::format("{:.3f}", seconds), flag::kSamplesFile,

@@ -104,6 +104,11 @@ Script read_script(const JsonNode& node) {
   if (const auto copy = node.find("in-copy")) script.in_copy = copy->boolean();
   if (const auto keep = node.find("private")) script.keep_private = keep->boolean();
   if (const auto words = node.find("words")) script.words = words->strings();
+  if (const auto one = node.find("one")) script.one = one->strings();
+  if (const auto rank = node.find("one-rank")) script.one_rank = rank->boolean();
+  if (const auto own = node.find("own-ranks"))
+    script.own_ranks = static_cast<int>(own->integer_between(0, kMaxDevices));
+  if (const auto why = node.find("why-alone")) script.why_alone = why->string();
   if (const auto rate = node.find("rate")) script.rate = rate->string();
   return script;
 }
@@ -141,8 +146,10 @@ Cluster cluster_of(const BeyondPlan& beyond) {
 std::vector<Configuration> configurations(const Request& request) {
   std::vector<Configuration> all;
   for (const Workload& workload : request.workloads) {
-    all.push_back({workload.model, "single", "local", 1, workload.batch, false});
+    if (request.script.own_ranks == 0)
+      all.push_back({workload.model, "single", "local", 1, workload.batch, false});
     if (request.script.given()) {
+      if (request.script.one_rank) all.push_back({workload.model, "script", "local", 1, 0, false});
       for (const int count : request.counts)
         if (count > 1) all.push_back({workload.model, "script", "local", count, 0, false});
       if (!request.beyond.cluster.empty() && !request.script.alone)
@@ -225,10 +232,15 @@ nlohmann::ordered_json to_json(const Request& request) {
   if (request.beyond.up_to > 0)
     all["beyond"] = {{"up-to", request.beyond.up_to}, {"cluster", request.beyond.cluster}};
   if (request.script.given())
-    all["script"] = {
-        {"name", request.script.name},       {"samples-per-step", request.script.samples_per_step},
-        {"alone", request.script.alone},     {"try-ddp", request.script.try_ddp},
-        {"in-copy", request.script.in_copy}, {"private", request.script.keep_private}};
+    all["script"] = {{"name", request.script.name},
+                     {"samples-per-step", request.script.samples_per_step},
+                     {"alone", request.script.alone},
+                     {"try-ddp", request.script.try_ddp},
+                     {"in-copy", request.script.in_copy},
+                     {"private", request.script.keep_private},
+                     {"one-rank", request.script.one_rank},
+                     {"own-ranks", request.script.own_ranks},
+                     {"why-alone", request.script.why_alone}};
   return all;
 }
 
@@ -272,7 +284,10 @@ std::vector<int> default_counts(int most) {
 
 void write_plan(const std::string& path, const Plan& plan) {
   nlohmann::ordered_json request = to_json(plan.request);
-  if (plan.request.script.given()) request["script"]["words"] = plan.request.script.words;
+  if (plan.request.script.given()) {
+    request["script"]["words"] = plan.request.script.words;
+    request["script"]["one"] = plan.request.script.one;
+  }
   if (!plan.request.script.rate.empty()) request["script"]["rate"] = plan.request.script.rate;
   if (!plan.request.beyond.text.empty()) request["beyond"]["text"] = plan.request.beyond.text;
   write_text(path,

@@ -33,17 +33,31 @@ void add_unique(std::vector<std::string>& words, const std::string& word) {
   if (std::ranges::find(words, word) == words.end()) words.push_back(word);
 }
 
+double seconds_per_start(const Request& request) {
+  if (!request.script.given()) return kSecondsPerRun;
+  return request.script.start_seconds > 0 ? request.script.start_seconds : kSecondsPerScript;
+}
+
+std::string about(double seconds) {
+  return seconds < 120 ? fmt::format("about {:.0f} s", seconds)
+                       : fmt::format("about {:.0f} min", std::ceil(seconds / 60));
+}
+
 std::string duration(const Request& request, size_t runs) {
-  const double count = static_cast<double>(runs);
-  const double start = request.script.given() ? kSecondsPerScript : kSecondsPerRun;
+  const double count = static_cast<double>(runs), start = seconds_per_start(request);
   const double whole = count * request.rounds * (request.run_seconds + start);
-  if (request.time_budget <= 0 || request.time_budget >= whole)
-    return fmt::format("about {:.0f} s", whole);
+  const std::string because = request.script.start_seconds > 0
+                                  ? fmt::format(": the script starts in {:.0f} s", std::ceil(start))
+                                  : "";
+  if (request.time_budget <= 0 || request.time_budget >= whole) return about(whole) + because;
   const double least = count * (start + (request.profile ? kSecondsPerProfile : 0));
-  if (request.time_budget >= least) return fmt::format("up to {:.0f} s", request.time_budget);
+  if (request.time_budget >= least)
+    return fmt::format("up to {:.0f} s; --time-budget {:.0f} would hold every round",
+                       request.time_budget, std::ceil(whole));
   return fmt::format(
-      "about {:.0f} s: --time-budget {:.0f} is too short to measure each configuration once", least,
-      request.time_budget);
+      "{}: --time-budget {:.0f} is too short to measure each configuration once, {:.0f} would hold "
+      "every round",
+      about(least), request.time_budget, std::ceil(whole));
 }
 
 size_t terminal_width() {

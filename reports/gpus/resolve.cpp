@@ -23,7 +23,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kScriptBudget = 60, kRehearsalBudget = 30;
+constexpr double kScriptBudget = 600, kRehearsalBudget = 30;
 
 Request quick() {
   Request request;
@@ -204,6 +204,9 @@ void resolve_script(const Arguments& arguments, Request& request, std::string* w
   request.script.samples_per_step = arguments.samples_per_step.value_or(0);
   request.script.try_ddp = arguments.try_ddp;
   request.script.rate = arguments.rate;
+  if (arguments.start_timeout) request.script.start_timeout = *arguments.start_timeout;
+  if (arguments.run_timeout)
+    request.script.start_timeout = std::min(request.script.start_timeout, *arguments.run_timeout);
   request.workloads = {{request.script.name, 0}};
   request.modes = {"script"};
   request.backends = {"local"};
@@ -276,6 +279,7 @@ void refuse_options_of_scripts(const Arguments& a) {
                             : a.try_ddp        ? flag::kTryDdp.name
                             : !a.rate.empty()  ? flag::kRate.name
                             : a.in_copy        ? flag::kInCopy.name
+                            : a.start_timeout  ? flag::kStartTimeout.name
                             : a.keep_private   ? flag::kPrivate.name
                                                : nullptr;
   if (given != nullptr)

@@ -91,7 +91,7 @@ double work_of(const Results& results, size_t configuration) {
 std::string scaling_of_script(const std::vector<Configuration>& all, const Results& results) {
   for (size_t i = all.size(); i-- > 1;) {
     const double work = work_of(results, i), n = all[i].devices;
-    if (std::isnan(work) || is_per_sample(observed(results, i))) continue;
+    if (n == 1 || std::isnan(work) || is_per_sample(observed(results, i))) continue;
     if (std::abs(work - n) < kSameBatch * n) return "weak";
     return std::abs(work - 1) < kSameBatch ? "strong" : "neither";
   }
@@ -103,7 +103,7 @@ std::map<std::string, std::string> parameters_of_script(const Plan& plan, const 
   const std::vector<Configuration> configs = configurations(plan.request);
   const Configuration& c = configs[configuration];
   std::map<std::string, std::string> all = observed(results, configuration);
-  if (c.devices == 1 || all.empty()) {
+  if (c.mode == "single" || all.empty()) {
     all[parameter::kMode] = c.mode;
     all[parameter::kBackend] = c.backend;
   }
@@ -188,7 +188,10 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
     }
     ++good;
     for (const std::string& flag : run.samples.flags) add_once(flags, flag);
-    if (plan.request.script.alone) add_once(flags, mark::kUsesOneDevice);
+    const Script& script = plan.request.script;
+    if (script.alone) add_once(flags, mark::kUsesOneDevice);
+    if (!script.why_alone.empty()) add_once(flags, mark::kFailsWithRanks + script.why_alone);
+    if (script.own_ranks > 0) add_once(flags, mark::kOwnRanks);
     if (plan.request.script.try_ddp) add_once(flags, mark::kTryDdp);
     if (!run.samples.converged) add_once(flags, "not converged");
   }

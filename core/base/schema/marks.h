@@ -8,10 +8,12 @@ namespace howmany::mark {
 inline constexpr const char* kByBackward =
     "a step is a backward pass: no torch.optim step was seen";
 inline constexpr const char* kEndedByItself = "the script ended before the time for its steps";
-inline constexpr const char* kFallback = "without cuDNN: ";  // and the operations
+inline constexpr const char* kFailsWithRanks = "fails with several ranks: ";  // and its reason
+inline constexpr const char* kFallback = "without cuDNN: ";                   // and the operations
 inline constexpr const char* kNoDataWait = "data wait not visible";
 inline constexpr const char* kOptimizerInBackward = "optimizer within backward";
 inline constexpr const char* kOversubscribed = "oversubscribed";
+inline constexpr const char* kOwnRanks = "starts its own ranks, of a number that is its own";
 inline constexpr const char* kOwnRate = "rate from the program's own output";
 inline constexpr const char* kRehearsal = "rehearsal";
 inline constexpr const char* kShortOfCores = "short of cores";

@@ -36,6 +36,18 @@ TEST(Process, GivesOutputAndStatus) {
   EXPECT_TRUE(shell("true").ok());
 }
 
+// A shell takes the last entry of a name.
+TEST(Process, AVariableIsSetOnce) {
+  setenv("HOWMANY_TEST_VARIABLE", "inherited", 1);
+  Command command;
+  command.argv = {"/usr/bin/env"};
+  command.environment = {"HOWMANY_TEST_VARIABLE=own"};
+  const std::string all = run_command(command).out;
+  unsetenv("HOWMANY_TEST_VARIABLE");
+  EXPECT_THAT(all, HasSubstr("HOWMANY_TEST_VARIABLE=own"));
+  EXPECT_EQ(all.find("inherited"), std::string::npos);
+}
+
 TEST(Process, EndsTheProgramThatHasPrintedEnough) {
   std::string seen;
   Command command;

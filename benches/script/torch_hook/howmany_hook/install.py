@@ -16,7 +16,7 @@ from torch._C._dynamo import eval_frame
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
-from howmany_hook import place, rehearsal, wrap
+from howmany_hook import place, process, rehearsal, wrap
 from howmany_hook.forward import Forward
 from howmany_hook.loaders import Switch
 from howmany_hook.memory import StepMemory
@@ -75,6 +75,7 @@ def install(settings):
     if settings.try_ddp:
         wrap.show_own_gpu(settings)
     session, guard = Session(settings), guard_of(settings)
+    guard(process.describe, settings)
     if settings.rehearse and "LOCAL_RANK" in os.environ:
         session.rehearse(rehearsal.Rehearsal(settings.rehearse))
         rehearsal.install(session.rehearsal, settings.rank, settings.world)
@@ -89,6 +90,7 @@ def install(settings):
     optimizers.register_optimizer_step_post_hook(functools.partial(guard, session.optimizer_stepped))
     _watch_loaders(session, guard)
     _watch_backward(session, guard)
+    atexit.register(guard, process.describe, settings)
     atexit.register(guard, write_exception, settings.out)
     atexit.register(guard, session.finish)  # runs first
 

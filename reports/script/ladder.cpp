@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/script/ladder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/parameters.h"
+#include "core/base/schema/samples.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "reports/results/bench_file.h"
+#include "reports/results/device_kind.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kSeconds = 0.5;    // of timed steps
+constexpr double kMostSteps = 600;  // seconds, if the steps are slow
+constexpr double kSilence = 20;     // seconds between words to the user
+
+struct Interrupted {};
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+void read_start(const SampleLine& line, Start& start) {
+  const JsonNode root(line.json, "script_bench");
+  const JsonNode parameters = root.at(sample_line::kParameters);
+  const std::string mode = parameters.at(parameter::kMode).string();
+  start.ok = true;
+  start.world = static_cast<int>(root.at(sample_line::kWorld).integer());
+  start.processes = std::atoi(parameters.at(parameter::kRanks).string().c_str());
+  start.group = !parameters.at(parameter::kBackend).string().empty();
+  start.ddp = mode == "ddp" || mode == "fsdp";
+  start.python = parameters.at(parameter::kPython).string();
+  start.uses = split(parameters.at(parameter::kUses).string());
+}
+
+// "script_bench: [script] before its first step the command exited with 1: KeyError: 'RANK'"
+std::string own_reason(const std::string& line) {
+  constexpr std::string_view kStart = "[script] ";
+  const size_t at = line.find(kStart);
+  return at == std::string::npos ? line : line.substr(at + kStart.size());
+}
+
+class Ladder {
+ public:
+  Ladder(Script& script, const LadderOptions& options, const BenchScratch& scratch)
+      : script_(script), options_(options), scratch_(scratch) {}
+
+  void climb() {
+    if (script_.has_count())
+      with_launcher();
+    else
+      without_launcher();
+  }
+
+ private:
+  int devices() const { return static_cast<int>(options_.devices.size()); }
+  int several() const { return std::min(2, devices()); }
+  bool on_gpus() const { return device_kind(options_.devices.front()) == DeviceKind::kGpu; }
+
+  std::vector<std::string> argv(const Words& words, int count, bool try_ddp) const {
+    Script script = script_;
+    script.try_ddp = try_ddp;
+    std::vector<std::string> all = bench_words(script, kSeconds, kMostSteps, scratch_);
+    const std::vector<std::string> first(options_.devices.begin(),
+                                         options_.devices.begin() + count);
+    all.insert(all.end(),
+               {flag::kDevices, fmt::format("{}", fmt::join(first, ",")), flag::kCoresPerDevice,
+                std::to_string(options_.cores_per_device), flag::kRanks, "0", "--"});
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+
+  // `how`: "as it is"
+  Start start(const Words& words, int count, const std::string& how, bool try_ddp = false) {
+    options_.report(fmt::format("Starting {} {}.", script_.name, how));
+    double told = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    const auto passed = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    scratch_.clear();
+    Command command{.argv = argv(words, count, try_ddp),
+                    .timeout_seconds = kSeconds + kMostSteps + 10};
+    command.on_tick = [&] {
+      if (passed() - told < kSilence) return;
+      told = passed();
+      options_.report(fmt::format("  {} has run for {:.0f} s. It has {:.0f} s for its first step.",
+                                  script_.name, told, script_.start_timeout));
+    };
+    const ProcessResult ended = run_command(command);
+    if (ended.how == ProcessResult::How::kInterrupted) throw Interrupted{};
+    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+      throw InputError(ended.last_line());
+    Start start;
+    start.seconds = ended.seconds;
+    const std::vector<SampleLine> lines =
+        ended.ok() ? read_samples(scratch_.samples) : std::vector<SampleLine>();
+    if (lines.size() == 1)
+      read_start(lines[0], start);
+    else
+      start.why = own_reason(ended.last_line());
+    options_.report("  " + seen(start));
+    if (start.ok) script_.start_seconds = std::max(script_.start_seconds, start.seconds);
+    return start;
+  }
+
+  static std::string seen(const Start& start) {
+    const std::string after = fmt::format(" ({})", format_seconds(start.seconds));
+    if (!start.ok) return start.why + after;
+    if (start.world > 1) return fmt::format("It forms a group of {} ranks{}.", start.world, after);
+    if (start.processes > 1) return fmt::format("Each rank trains alone{}.", after);
+    return start.group ? fmt::format("It forms a group of 1 rank{}.", after)
+                       : fmt::format("It trains on 1 device{}.", after);
+  }
+
+  // The command has {n}, mostly for a launcher. The baseline is the command of a rank, if that
+  // works on its own.
+  void with_launcher() {
+    if (script_.one.empty()) return;  // {n} is in the script's own words
+    const Start one = start(script_.one, 1, "without its launcher, on 1 device");
+    if (!one.ok) script_.one.clear();
+    if (devices() < 2) return;
+    const Start two = start(script_.words, 2, "with 2 ranks");
+    if (two.ok && two.world == 2) return ask_for_one_rank(one);
+    // accelerate starts one process on CPUs.
+    if (one.ok && !one.python.empty() && two.ok && two.processes == 1) {
+      const Words torchrun = under_torchrun(script_.one, one.python);
+      const Start again = start(torchrun, 2, "with 2 ranks under torchrun");
+      if (again.ok && again.world == 2) {
+        script_.words = torchrun;
+        return ask_for_one_rank(one);
+      }
+    }
+    if (!one.ok && !two.ok) throw std::runtime_error("[script] " + two.why);
+    stay_alone(two);
+  }
+
+  void without_launcher() {
+    const Words plain = script_.words;
+    const Start alone = start(plain, devices(), "as it is");
+    if (alone.ok && alone.world > 1) return take_own_ranks(alone);
+    if (alone.ok && devices() < 2 && !script_.try_ddp) return;
+    script_.one = plain;
+    const std::string python = alone.python.empty() ? python_of(plain) : alone.python;
+    if (python.empty()) {
+      if (alone.ok) return stay_alone(alone);
+      throw std::runtime_error("[script] " + alone.why);
+    }
+    script_.words = under_torchrun(plain, python);
+    const bool try_ddp = script_.try_ddp && alone.ok && !alone.group;
+    const Start two = start(script_.words, several(), with_ranks("torchrun"), try_ddp);
+    if (two.ok && two.group && (two.world > 1 || !alone.ok)) {
+      script_.try_ddp = try_ddp;
+      if (!alone.ok) script_.one.clear();
+      return ask_for_one_rank(alone);
+    }
+    if (!alone.ok) throw std::runtime_error("[script] " + reason_of(alone, two));
+    if (try_fabric(plain, alone)) return;
+    script_.try_ddp = false;
+    stay_alone(two);
+  }
+
+  std::string with_ranks(const char* launcher) const {
+    return fmt::format("with {} under {}", number(several(), "rank"), launcher);
+  }
+
+  // The plain command often only misses the launcher's variables.
+  static std::string reason_of(const Start& alone, const Start& two) {
+    if (two.ok || two.why == alone.why) return alone.why;
+    return alone.why.find("RANK") != std::string::npos ||
+                   alone.why.find("environment variable") != std::string::npos
+               ? two.why
+               : alone.why;
+  }
+
+  bool try_fabric(const Words& plain, const Start& alone) {
+    const auto uses = [&](const char* name) { return std::ranges::count(alone.uses, name) > 0; };
+    if (!uses("lightning.fabric") || uses("lightning.pytorch")) return false;
+    const Words fabric = under_fabric(plain, alone.python, on_gpus());
+    if (fabric.empty()) return false;
+    const Start two = start(fabric, several(), with_ranks("fabric run"));
+    if (!two.ok || two.world < 2) return false;
+    script_.words = fabric;
+    ask_for_one_rank(alone);
+    return true;
+  }
+
+  // Some scripts form a group only for several ranks. With one rank they do what they do alone.
+  void ask_for_one_rank(const Start& alone) {
+    script_.one_rank = false;
+    if (script_.one.empty() || alone.ddp || script_.try_ddp) return;
+    const Start one = start(script_.words, 1, "with 1 rank there");
+    script_.one_rank = one.ok && one.group;
+  }
+
+  // mp.spawn and the like. If one device makes one rank, the number follows the devices.
+  void take_own_ranks(const Start& all) {
+    script_.own_ranks = all.world;
+    if (all.world > devices())
+      throw std::runtime_error(
+          fmt::format("[script] it starts {} ranks itself, and there are {}. {}", all.world,
+                      number(devices(), "device"), advice()));
+    if (all.world != devices() || devices() == 1) return;
+    const Start one = start(script_.words, 1, "on 1 device");
+    if (one.ok && one.world == 1) script_.own_ranks = 0;
+  }
+
+  static std::string advice() {
+    return "Write {n} where the command has that number, such as: howmany gpus -- python train.py "
+           "--nproc {n}";
+  }
+
+  void stay_alone(const Start& two) {
+    script_.alone = true;
+    if (!script_.one.empty()) script_.words = script_.one;
+    script_.one.clear();
+    script_.one_rank = false;
+    if (!two.ok) script_.why_alone = script_.keep_private ? "its messages are private" : two.why;
+  }
+
+  Script& script_;
+  const LadderOptions& options_;
+  const BenchScratch& scratch_;
+};
+
+}  // namespace
+
+bool find_start(Script& script, const LadderOptions& options, const BenchScratch& scratch) try {
+  Ladder(script, options, scratch).climb();
+  return true;
+} catch (const Interrupted&) {
+  return false;
+}
+
+}  // namespace howmany::reports

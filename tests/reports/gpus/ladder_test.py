@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+# labels: process torch
+# timeout: 900
+"""Tests how `howmany gpus -- python SCRIPT` finds out how to start a script (starts.py)."""
+
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import time
+
+import programs
+from torch_scripts import PYTHON, needs_torch
+
+STARTS = pathlib.Path(__file__).resolve().parent / "starts.py"
+SINGLE, ONE_RANK, TWO = (1, "single", "local"), (1, "ddp", "gloo"), (2, "ddp", "gloo")
+
+
+@needs_torch
+class Ladder(programs.TestCase):
+    def gpus(self, *command, options=(), **environment):
+        self.out = self.folder / "out"
+        return programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", 1, "--time-budget",
+                            1, "--out", self.out, *options, "--", *command, timeout=200, **environment)
+
+    def answer(self, *command, **named):
+        done = self.gpus(*command, **named)
+        self.assertEqual(done.code, 0, done)
+        answer = json.loads((self.out / "summary.json").read_text())["answer"]["gpus"]
+        answer["rows"] = [(row["devices"], row["mode"], row["backend"]) for row in answer["table"]]
+        return answer
+
+    @programs.nightly
+    def test_a_script_that_trains_alone(self):
+        answer = self.answer(PYTHON, STARTS, "alone")
+        self.assertEqual((answer["rows"], answer["reason"], answer["certain"]), ([SINGLE], "uses_one_device", True))
+
+    def test_a_group_for_several_ranks_only(self):
+        self.assertEqual(self.answer(PYTHON, STARTS, "group_if_many")["rows"], [SINGLE, TWO])
+
+    @programs.nightly
+    def test_the_plain_command_is_the_baseline_and_one_rank_a_row(self):
+        self.assertEqual(self.answer(PYTHON, STARTS, "group_if_launched")["rows"], [SINGLE, ONE_RANK, TWO])
+
+    def test_the_launcher_is_left_out_for_the_baseline(self):
+        command = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node=4", STARTS, "group_if_launched"]
+        self.assertEqual(self.answer(*command)["rows"], [SINGLE, ONE_RANK, TWO])
+
+    @programs.nightly
+    def test_one_rank_under_the_launcher_if_nothing_else_works(self):
+        for kind in ("needs_launcher", "always_a_group"):
+            self.assertEqual(self.answer(PYTHON, STARTS, kind)["rows"], [SINGLE, TWO], kind)
+            self.out.rename(self.folder / kind)
+
+    def test_a_script_that_fails_under_a_launcher_is_measured_alone(self):
+        answer = self.answer(PYTHON, STARTS, "only_alone")
+        self.assertEqual((answer["rows"], answer["certain"]), ([SINGLE], False))
+        self.assertIn("Found no NVIDIA driver", answer["because"])
+
+    def test_ranks_of_its_own(self):
+        answer = self.answer(PYTHON, STARTS, "spawns_two")
+        self.assertEqual((answer["rows"], answer["reason"]), ([TWO], "no_baseline"))
+        self.out.rename(self.folder / "two")
+        done = self.gpus(PYTHON, STARTS, "spawns_three")
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("{n}", done.err)
+
+    @programs.nightly
+    def test_a_number_of_its_own(self):
+        self.assertEqual(self.answer(PYTHON, STARTS, "spawns_given", "{n}")["rows"], [SINGLE, TWO])
+
+    def test_programs_before_python(self):
+        script = self.folder / "train.sh"
+        script.write_text(f"exec {shlex.quote(str(PYTHON))} {shlex.quote(str(STARTS))} group_if_many\n")
+        commands = [["bash", script], ["env", "A=1", "nice", PYTHON, "-W", "ignore", "-X", "faulthandler", STARTS, "group_if_many"]]
+        for command in commands if programs.NIGHTLY else commands[:1]:
+            self.assertEqual(self.answer(*command)["rows"], [SINGLE, TWO], command)
+            self.out.rename(self.folder / command[0])
+
+    def test_a_start_without_a_step_ends(self):
+        done = self.gpus(PYTHON, STARTS, "no_step", options=("--start-timeout", 8))
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("--start-timeout", done.err)
+        self.assertEqual(list((self.out).glob(".run*")), [])
+
+    def test_a_python_that_loses_the_hook(self):
+        script = self.folder / "train.sh"
+        script.write_text(f"PYTHONPATH=/nowhere exec {shlex.quote(str(PYTHON))} {shlex.quote(str(STARTS))} alone\n")
+        done = self.gpus("bash", script, options=("--start-timeout", 10))
+        self.assertEqual(done.code, 3, done)
+        self.assertIn("python -m howmany_hook", done.err)
+
+    def test_the_reason_is_the_scripts_own(self):
+        for kind, reason in {"exits": "No checkpoint found", "asks": "EOFError", "ends": "No GPU, nothing to do"}.items():
+            done = self.gpus(PYTHON, STARTS, kind)
+            self.assertEqual(done.code, 3, done)
+            self.assertIn(reason, done.err)
+            shutil.rmtree(self.out, ignore_errors=True)
+
+    def test_only_the_loopback_interface_is_listened_on(self):
+        command = [programs.BIN.resolve() / "howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", "1", "--quiet",
+                   "--out", self.folder / "out", "--", PYTHON, STARTS, "group_if_many"]
+        seen = set()
+        with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                seen |= open_to_all(process.pid)
+                time.sleep(0.05)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(seen, set())
+
+
+def open_to_all(pid):
+    """The TCP ports on which descendants of the process listen beyond the loopback interface."""
+    inodes = set()
+    for one in descendants(pid):
+        try:
+            inodes |= {os.readlink(link) for link in pathlib.Path(f"/proc/{one}/fd").iterdir()}
+        except OSError:
+            continue
+    ports = set()
+    for name, loopback in (("tcp", {"0100007F"}), ("tcp6", {"0" * 24 + "01000000", "0000000000000000FFFF00000100007F"})):
+        for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            words = line.split()
+            address, port = words[1].split(":")
+            if words[3] == "0A" and f"socket:[{words[9]}]" in inodes and address not in loopback:
+                ports.add((name, int(port, 16)))
+    return ports
+
+
+def descendants(pid):
+    found = [pid]
+    for one in found:
+        for children in pathlib.Path(f"/proc/{one}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in children.read_text().split()]
+            except OSError:
+                continue
+    return found
+
+
+if __name__ == "__main__":
+    programs.main()
