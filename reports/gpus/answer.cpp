@@ -237,6 +237,12 @@ class Writer {
     const std::string start =
         fmt::format("Uncertain at {}: {} spans {:.2f}. ", things(p.devices), spread(p),
                     least_efficiency(p.devices, options_.min_efficiency));
+    const std::string seconds = text_of(p, mark::kOutOfTime);
+    if (!seconds.empty() && p.efficiency.basis != "rounds")
+      return fmt::format(
+          "Uncertain at {}: the time ended before every round was measured. --time-budget {} would "
+          "hold them.",
+          things(p.devices), seconds);
     if (!p.efficiency.low) {
       return fmt::format(
           "Uncertain at {}: too few iterations for an interval. Measure three rounds or more "

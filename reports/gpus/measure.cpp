@@ -136,6 +136,8 @@ class MeasurementLoop {
       }
       if (round > 0 && !fits(1)) {
         results_.out_of_time = true;
+        results_.whole_seconds = took_ / static_cast<double>(ran_) *
+                                 static_cast<double>(all_.size()) * plan_.request.rounds;
         return false;
       }
       std::optional<BenchRun> run = measure_one(i, round);

@@ -140,7 +140,10 @@ void ProgressReport::report_end(const Results& results, const std::string& folde
   else if (const BenchRun* const failed = first_failed(results))
     fmt::print(stderr, "howmany: a measurement failed: {}\n", failed->row.error);
   if (results.out_of_time)
-    fmt::print(stderr, "the time budget was spent before every round was measured\n");
+    fmt::print(stderr,
+               "the time budget was spent before every round was measured; --time-budget {:.0f} "
+               "would hold them\n",
+               std::ceil(results.whole_seconds));
 }
 
 }  // namespace howmany::reports

@@ -198,6 +198,8 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
   if (good < plan.request.rounds) {
     add_once(flags, fmt::format("{} of {} rounds", good, plan.request.rounds));
     if (results.interrupted) add_once(flags, "interrupted");
+    if (results.out_of_time)
+      add_once(flags, fmt::format("{}{:.0f}", mark::kOutOfTime, std::ceil(results.whole_seconds)));
   }
   return flags;
 }

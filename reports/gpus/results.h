@@ -24,6 +24,7 @@ struct Results {
   std::vector<BenchRun> runs;
   bool interrupted = false;
   bool out_of_time = false;  // some rounds were skipped
+  double whole_seconds = 0;  // that every round needs, if out of time
   std::string usage_error;   // the bench's error line if it refused its arguments
 };
 

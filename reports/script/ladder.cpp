@@ -28,6 +28,9 @@ constexpr double kSeconds = 0.5;    // of timed steps
 constexpr double kMostSteps = 600;  // seconds, if the steps are slow
 constexpr double kSilence = 20;     // seconds between words to the user
 
+// Of script_bench. A launcher would not change that.
+constexpr const char* kEndedWithZero = "the command ended with code 0";
+
 struct Interrupted {};
 
 std::vector<std::string> split(const std::string& text) {
@@ -159,6 +162,7 @@ class Ladder {
     const Words plain = script_.words;
     const Start alone = start(plain, devices(), "as it is");
     if (alone.ok && alone.world > 1) return take_own_ranks(alone);
+    if (alone.why.starts_with(kEndedWithZero)) throw std::runtime_error("[script] " + alone.why);
     if (alone.ok && devices() < 2 && !script_.try_ddp) return;
     script_.one = plain;
     const std::string python = alone.python.empty() ? python_of(plain) : alone.python;

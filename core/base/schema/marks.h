@@ -12,6 +12,7 @@ inline constexpr const char* kFailsWithRanks = "fails with several ranks: ";  //
 inline constexpr const char* kFallback = "without cuDNN: ";                   // and the operations
 inline constexpr const char* kNoDataWait = "data wait not visible";
 inline constexpr const char* kOptimizerInBackward = "optimizer within backward";
+inline constexpr const char* kOutOfTime = "out of time; seconds for every round: ";
 inline constexpr const char* kOversubscribed = "oversubscribed";
 inline constexpr const char* kOwnRanks = "starts its own ranks, of a number that is its own";
 inline constexpr const char* kOwnRate = "rate from the program's own output";
