@@ -153,12 +153,21 @@ std::string signal_of_rank(const std::string& err) {
   return "";
 }
 
+// torch.multiprocessing raises an exception whose text is the traceback of its child: the last line
+// is that of the child.
+std::string without_traceback(const std::string& why) {
+  const size_t end = why.find_last_not_of(" \n");
+  if (why.find("Traceback (") == why.npos || end == why.npos) return why;
+  const size_t begin = why.rfind('\n', end);
+  return begin == why.npos ? why : why.substr(begin + 1, end - begin);
+}
+
 std::string reason_of(const ProcessResult& ended, const std::vector<Raised>& raised) {
   for (const Raised& one : raised)
-    if (!is_of_peer(one.why)) return one.why;
+    if (!is_of_peer(one.why)) return without_traceback(one.why);
   if (const std::string signal = signal_of_rank(ended.err); !signal.empty())
     return "a rank ended by " + signal;
-  if (!raised.empty()) return raised.front().why;
+  if (!raised.empty()) return without_traceback(raised.front().why);
   std::string exception, last;
   for (const std::string& line : lines_of_ranks(ended.err)) {
     const std::string_view text = without_rank(line);

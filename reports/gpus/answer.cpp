@@ -112,6 +112,8 @@ class Writer {
     advice_.backend = rows_.front()->backend;
     if (const std::string why = text_of(*rows_.front(), mark::kFailsWithRanks); !why.empty())
       fails_with_ranks(why);
+    else if (rows_.front()->has_flag(mark::kHasGroup))
+      needs_options();
     else
       trains_on_one();
     add_data_wait(*rows_.front());
@@ -126,6 +128,15 @@ class Writer {
                     noun_, advice_.model, without_full_stop(why)));
     advice_.notes.emplace_back(
         "If it has a launcher of its own, write that command, with {n} for the number of devices.");
+  }
+
+  void needs_options() {
+    advice_.certain = false;
+    answer(
+        reason::kUsesOneDevice,
+        fmt::format("Use 1 {0}: {1}, as it is started, trains on 1, also under torchrun. It names "
+                    "DistributedDataParallel: add the options with which it forms a group.",
+                    noun_, advice_.model));
   }
 
   void trains_on_one() {

@@ -238,7 +238,10 @@ class MeasurementLoop {
   }
 
   // Seconds per run outside its timed iterations: start, building the model, the check, warm-up.
-  double overhead() const { return ran_ == 0 ? 1 : overhead_ / static_cast<double>(ran_); }
+  double overhead() const {
+    if (ran_ == 0) return std::max(1.0, plan_.request.script.start_seconds);
+    return overhead_ / static_cast<double>(ran_);
+  }
 
   double seconds_for_next() const {
     const double share = budget_.share(1, static_cast<double>(left_)) - overhead();

@@ -109,6 +109,7 @@ Script read_script(const JsonNode& node) {
   if (const auto own = node.find("own-ranks"))
     script.own_ranks = static_cast<int>(own->integer_between(0, kMaxDevices));
   if (const auto why = node.find("why-alone")) script.why_alone = why->string();
+  if (const auto group = node.find("has-group")) script.has_group = group->boolean();
   if (const auto rate = node.find("rate")) script.rate = rate->string();
   return script;
 }
@@ -240,7 +241,8 @@ nlohmann::ordered_json to_json(const Request& request) {
                      {"private", request.script.keep_private},
                      {"one-rank", request.script.one_rank},
                      {"own-ranks", request.script.own_ranks},
-                     {"why-alone", request.script.why_alone}};
+                     {"why-alone", request.script.why_alone},
+                     {"has-group", request.script.has_group}};
   return all;
 }
 

@@ -191,6 +191,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
     const Script& script = plan.request.script;
     if (script.alone) add_once(flags, mark::kUsesOneDevice);
     if (!script.why_alone.empty()) add_once(flags, mark::kFailsWithRanks + script.why_alone);
+    if (script.has_group) add_once(flags, mark::kHasGroup);
     if (script.own_ranks > 0) add_once(flags, mark::kOwnRanks);
     if (plan.request.script.try_ddp) add_once(flags, mark::kTryDdp);
     if (!run.samples.converged) add_once(flags, "not converged");

@@ -180,6 +180,7 @@ class Ladder {
     }
     if (!alone.ok) throw std::runtime_error("[script] " + reason_of(alone, two));
     if (try_fabric(plain, alone)) return;
+    script_.has_group = !script_.try_ddp && uses(alone, "DistributedDataParallel");
     script_.try_ddp = false;
     stay_alone(two);
   }
@@ -197,9 +198,12 @@ class Ladder {
                : alone.why;
   }
 
+  static bool uses(const Start& start, const char* name) {
+    return std::ranges::count(start.uses, name) > 0;
+  }
+
   bool try_fabric(const Words& plain, const Start& alone) {
-    const auto uses = [&](const char* name) { return std::ranges::count(alone.uses, name) > 0; };
-    if (!uses("lightning.fabric") || uses("lightning.pytorch")) return false;
+    if (!uses(alone, "lightning.fabric") || uses(alone, "lightning.pytorch")) return false;
     const Words fabric = under_fabric(plain, alone.python, on_gpus());
     if (fabric.empty()) return false;
     const Start two = start(fabric, several(), with_ranks("fabric run"));

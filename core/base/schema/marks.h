@@ -10,6 +10,8 @@ inline constexpr const char* kByBackward =
 inline constexpr const char* kEndedByItself = "the script ended before the time for its steps";
 inline constexpr const char* kFailsWithRanks = "fails with several ranks: ";  // and its reason
 inline constexpr const char* kFallback = "without cuDNN: ";                   // and the operations
+inline constexpr const char* kHasGroup =
+    "names DistributedDataParallel, and forms no group as it is started";
 inline constexpr const char* kNoDataWait = "data wait not visible";
 inline constexpr const char* kOptimizerInBackward = "optimizer within backward";
 inline constexpr const char* kOutOfTime = "out of time; seconds for every round: ";

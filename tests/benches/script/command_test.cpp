@@ -36,6 +36,10 @@ TEST(ScriptEnd, IsTheLastExceptionOfARank) {
   EXPECT_EQ(end_of(ended).how, "exited with 1: train.py: error: no --lr");
   ended.err += "  traceback : Signal 9 (SIGKILL) received by PID 12\n";
   EXPECT_EQ(end_of(ended).how, "exited with 1: a rank ended by signal 9 (SIGKILL)");
+  const Raised child{1,
+                     "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 "
+                     "terminated\nTraceback (most recent call last):\n  File x\nKeyError: 'y'\n"};
+  EXPECT_THAT(end_of(ended, true, {child}).how, ::testing::EndsWith("KeyError: 'y'"));
   const Raised peer{1, "RuntimeError: Connection closed by peer"}, own{2, "ValueError: no data"};
   EXPECT_EQ(end_of(ended, true, {peer}).how, "exited with 1: a rank ended by signal 9 (SIGKILL)");
   EXPECT_EQ(end_of(ended, true, {peer, own}).how, "exited with 1: ValueError: no data");
