@@ -17,6 +17,7 @@ struct LoaderFlags {
   std::vector<int64_t> batches = {64};
   std::vector<int> prefetch = {2};
   std::string cache = "warm", samples;
+  double time_budget = 0;  // seconds; 0: none
   std::vector<Device> to = {Device{}};
 };
 

@@ -5,6 +5,7 @@
 //     [/cache:cold][/to:cuda:0]
 // The seconds of a row are the mean of a batch. Samples are means of consecutive batches. latency_*
 // are the consumer's waits for a batch.
+// A repeated case is skipped if it does not fit into --time-budget.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "benches/loader/flags.h"
 #include "benches/loader/limits.h"
 #include "benches/loader/run.h"
+#include "core/base/budget.h"
 #include "core/base/error.h"
 #include "core/base/schema/context.h"
 #include "core/base/schema/metrics.h"
@@ -107,9 +109,18 @@ std::vector<Case> run_cases(const LoaderData& data, const Flags& flags) {
   return cases;
 }
 
+struct Turns {
+  const Budget budget;
+  std::map<std::string, double> seconds = {};  // of the last turn, by case
+};
+
 void measure(benchmark::State& state, const LoaderData& data, const Case& c,
-             const std::string& samples) {
+             const std::string& samples, Turns& turns) {
   if (!c.skipped.empty()) return report_nothing(state, c.skipped);
+  double& seconds = turns.seconds[c.name];
+  if (seconds > 0 && !turns.budget.fits(seconds))
+    return report_nothing(state, "the time budget is spent");
+  const double begin = turns.budget.elapsed();
   try {
     const LoaderResult result = run_loader(data, c.run);
     report(state, result.blocks, counters_of(result, c.run));
@@ -121,6 +132,7 @@ void measure(benchmark::State& state, const LoaderData& data, const Case& c,
   } catch (const std::exception& e) {
     report_failure(state, e);
   }
+  seconds = turns.budget.elapsed() - begin;
 }
 
 std::map<std::string, std::string> context(const LoaderData& data) {
@@ -142,13 +154,15 @@ int run(int argc, char** argv) {
   Flags flags;
   std::vector<std::string> words = parse_loader(argc, argv, flags);
   words.insert(words.begin(), argv[0]);
+  Turns turns{Budget(flags.time_budget)};
   const LoaderData data(flags.data);
   HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
              flags.data.data);
   const std::vector<Case> cases = run_cases(data, flags);
   for (const Case& c : cases)
     benchmark::RegisterBenchmark(
-        c.name.c_str(), [&](benchmark::State& state) { measure(state, data, c, flags.samples); })
+        c.name.c_str(),
+        [&](benchmark::State& state) { measure(state, data, c, flags.samples, turns); })
         ->Iterations(1)
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);

@@ -39,6 +39,7 @@ class Advisor {
     else
       advice_.feeds ? for_demand() : cannot_feed();
     if (facts_.undecided) doubt("the time budget was spent before the answer was decided");
+    if (!facts_.stopped.empty()) doubt(facts_.stopped);
     add_turns_missing();
     add_unexplained();
     if (!advice_.feeds || facts_.trains()) add_rivals();
@@ -59,7 +60,9 @@ class Advisor {
 
   void doubt(const std::string& why) {
     advice_.certain = false;
-    note(fmt::format("Uncertain: {}; measure longer with --time-budget.", why));
+    const double enough = 10 * std::ceil(facts_.enough_seconds / 10);
+    note(fmt::format("Uncertain: {}; measure longer with --time-budget{}.", why,
+                     enough > 0 ? fmt::format(", about {:.0f}", enough) : ""));
   }
 
   void for_script() {
@@ -82,11 +85,11 @@ class Advisor {
   // "1.80x as fast as with its own num_workers=0 (95 % CI ...)"
   std::string compared_with(const WorkersPoint& own) const {
     const Estimate faster = gain(points_, chosen_, own);
-    const bool differs = !faster.interval || faster.interval->low > 1 || faster.interval->high < 1;
-    return fmt::format(
-        "{} with its own {}{}",
-        differs ? fmt::format("{:.2f}x as fast as", faster.value) : std::string("no slower than"),
-        named(own.workers), interval_text(faster));
+    const bool same = faster.interval && faster.interval->low <= 1 && faster.interval->high >= 1;
+    const std::string ratio =
+        fmt::format("{}{:.2f}x as fast as", faster.interval ? "" : "maybe ", faster.value);
+    return fmt::format("{} with its own {}{}", same ? "no slower than" : ratio, named(own.workers),
+                       interval_text(faster));
   }
 
   void for_demand() {
@@ -249,9 +252,9 @@ WorkersAdvice advise_workers(const WorkersFacts& facts) {
   WorkersAdvice none;
   none.certain = false;
   none.reason = reason::kNothingMeasured;
-  none.because = fmt::format("No answer: {}.", facts.why_none.empty()
-                                                   ? "no number of workers could be measured"
-                                                   : facts.why_none);
+  none.because =
+      fmt::format("No answer: {}.",
+                  facts.stopped.empty() ? "no number of workers could be measured" : facts.stopped);
   for (const WorkersPoint& point : facts.points)
     if (!point.error.empty())
       none.notes.push_back(

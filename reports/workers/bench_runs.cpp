@@ -10,6 +10,7 @@
 
 #include "core/base/schema/context.h"
 #include "core/base/schema/flags.h"
+#include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/disturbance.h"
@@ -48,6 +49,9 @@ LoaderRun BenchRuns::run(const Argv& argv, double timeout_seconds) const {
     throw InputError(run.ended.last_line());
   try {
     if (std::filesystem::exists(scratch.bench)) run.file = read_bench(scratch.bench);
+    std::erase_if(run.file.rows, [](const BenchRow& row) {  // the budget did not suffice for them
+      return row.counters.contains(metric::kSkipped);
+    });
     if (std::filesystem::exists(scratch.samples)) run.samples = read_samples(scratch.samples);
   } catch (const InputError& error) {
     run.problem = error.what();

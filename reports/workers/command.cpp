@@ -34,8 +34,6 @@ namespace {
 
 constexpr int64_t kMaxWorkersAsked = 1024;
 constexpr double kDemandSeconds = 3;  // of training steps for --model
-// Without --time-budget, turns that a certain answer needs may take so long.
-constexpr double kMaxSeconds = 600;
 
 void refuse_two_demands(const WorkersArguments& a) {
   const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
@@ -108,7 +106,7 @@ bool has_torch_samples(const std::string& data) {
 bool failed(const WorkersFacts& facts) {
   for (const WorkersPoint& p : facts.points)
     if (!p.error.empty()) return true;
-  return facts.points.empty();
+  return facts.points.empty() || !facts.stopped.empty();
 }
 
 WorkersFacts facts_from(const WorkersArguments& a, const Demand& demand) {
@@ -134,40 +132,45 @@ std::string why_unmeasurable(const WorkersFacts& facts) {
 }
 
 // `script`: the user's own, or one of ours that only loads; if absent, loader_bench loads.
-int answer(const WorkersArguments& a, const std::string& folder,
-           const std::optional<Script>& script, WorkersFacts facts) {
-  const Budget budget(a.time_budget);
-  BenchRuns runs(a, folder);
-  const auto look = look_at(runs, script ? "null" : a.data);
-  if (!look) return exit_code::kInterrupted;
+void measure(BenchRuns& runs, const std::optional<Script>& script, WorkersFacts& facts,
+             const Budget& budget) {
+  const auto look = look_at(runs, script ? "null" : runs.arguments().data);
+  if (!look) return;
   facts.cores = look->limits.cores;
-  if (script)
-    facts.script = script->name;
-  else
-    add_files(facts, look->context);
+  if (!script) add_files(facts, look->context);
   facts.bounds = worker_bounds(look->limits, facts.asked, facts.sample_bytes);
-  facts.why_none = why_unmeasurable(facts);
+  facts.stopped = why_unmeasurable(facts);
+  if (!facts.stopped.empty()) return;
   std::unique_ptr<WorkersBench> bench;
   if (script)
     bench = std::make_unique<ScriptBench>(runs, *script, look->limits);
   else
     bench =
         std::make_unique<LoaderBench>(runs, budget, look->context.contains(context::kLoaderFormat));
-  bool went = true;
-  if (facts.why_none.empty())
-    went = measure_workers(*bench, facts, budget, a.own_budget ? kMaxSeconds : a.time_budget);
+  const bool went = measure_workers(*bench, facts, budget);
   const WorkersPoint* chosen = chosen_of(facts);
   if (went && chosen != nullptr) bench->measure_first_epoch(facts, chosen->workers);
-  if (!went && chosen == nullptr) return exit_code::kInterrupted;
+}
+
+int answer(const WorkersArguments& a, const std::string& folder,
+           const std::optional<Script>& script, WorkersFacts facts, const Budget& budget) {
+  BenchRuns runs(a, folder);
+  if (script) facts.script = script->name;
+  measure(runs, script, facts, budget);
+  if (interrupted()) facts.stopped = "it was interrupted";
   facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, runs.results().busy_elsewhere);
   write_and_print(a, folder,
                   loader_summary(runs.results(), request_json(a, facts), facts.busy_elsewhere,
                                  to_json(facts, advise_workers(facts))));
-  if (!went) return exit_code::kInterrupted;
+  if (interrupted()) {
+    fmt::print(stderr, "interrupted: the results so far are in {}\n", folder);
+    return exit_code::kInterrupted;
+  }
   return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
 }
 
 int run_script_workers(const WorkersArguments& a) {
+  const Budget budget(a.time_budget);
   refuse_many_copies("it starts the command itself: start it once");
   std::string notice;
   Script script = script_from(a.command, &notice, Script::Count::kAsGiven);
@@ -176,7 +179,7 @@ int run_script_workers(const WorkersArguments& a) {
   WorkersFacts facts = facts_from(a, {});
   const RunFolder folder = RunFolder::create(a.out);
   catch_interrupts();
-  return answer(a, folder.path(), script, std::move(facts));
+  return answer(a, folder.path(), script, std::move(facts), budget);
 }
 
 }  // namespace
@@ -211,13 +214,14 @@ int run_workers(const WorkersArguments& a) {
   const RunFolder held = RunFolder::create(a.out);
   const std::string& folder = held.path();
   catch_interrupts();
+  const Budget budget(a.time_budget);
   const LoadMeter meter;
   const Demand demand = demand_of(a, folder);
   WorkersFacts facts = facts_from(a, demand);
   if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
-  if (!pytorch) return answer(a, folder, std::nullopt, std::move(facts));
+  if (!pytorch) return answer(a, folder, std::nullopt, std::move(facts), budget);
   const TorchLoader loader(a, folder, demand.samples_per_s);
-  return answer(a, folder, loader.script(a.devices), std::move(facts));
+  return answer(a, folder, loader.script(a.devices), std::move(facts), budget);
 }
 
 void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code) {
@@ -260,7 +264,6 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   sub->callback([a, sub, &command, &code] {
     a->command = command;
     a->own_prefetch = sub->count(flag::kPrefetch) == 0;
-    a->own_budget = sub->count(flag::kTimeBudget) == 0;
     command.empty() ? refuse_without_effect(*sub, *a) : refuse_with_script(*sub);
     code = run_workers(*a);
   });

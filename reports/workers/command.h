@@ -29,7 +29,6 @@ struct WorkersArguments {
   bool keep_private = false;         // --private
   bool in_copy = false;              // --in-copy
   bool own_prefetch = true;          // no --prefetch was given
-  bool own_budget = true;            // no --time-budget was given
   bool json = false, quiet = false, no_color = false, verbose = false;
 };
 

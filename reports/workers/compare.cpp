@@ -52,16 +52,12 @@ Estimate gain(const WorkersPoints& points, const WorkersPoint& point, const Work
 }
 
 const WorkersPoint* best_of(const WorkersPoints& points) {
-  const auto own = std::ranges::find_if(points, [](auto& p) { return p.own && p.counts(); });
   const WorkersPoint* best = nullptr;
-  double most = 0;  // relative to the script's own number, which is in every round
-  for (const WorkersPoint& point : points) {
-    if (!point.counts()) continue;
-    const double faster = own == points.end() ? 0 : gain(points, point, *own).value;
-    const bool wins = own != points.end() ? faster > most
-                                          : best == nullptr || gain(points, point, *best).value > 1;
-    if (wins) best = &point, most = faster;
-  }
+  for (int pass = 0; pass < 2; ++pass)  // noise may make A faster than B, B than C, and C than A
+    for (const WorkersPoint& point : points) {
+      if (!point.counts() || &point == best) continue;
+      if (best == nullptr || gain(points, point, *best).value > 1) best = &point;
+    }
   return best;
 }
 

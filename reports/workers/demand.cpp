@@ -114,6 +114,7 @@ Demand demand_of_model(const std::string& model, const std::string& device, int6
   const ProcessResult ended = run_command(command);
   if (!ended.ok()) {
     ::unlink(out.c_str());
+    if (interrupted()) return {};
     if (ended.how == ProcessResult::How::kExited && ended.code == 2)
       throw InputError(ended.last_line());
     throw InputError(fmt::format("--model {}: speedup_bench {}", model, ended.describe()));

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
@@ -19,12 +21,15 @@ namespace {
 constexpr double kMinTurn = 0.3, kMaxTurn = 3;  // seconds that count
 constexpr int kMaxRounds = 10;                  // of a run
 constexpr double kTimesForRepeat = 4;           // required time left, in runs, to repeat a run
-constexpr double kColdSeconds = 1;
+constexpr double kMinCold = 2, kMaxCold = 20;   // seconds of a first epoch
+constexpr double kColdFactor = 4;               // it ends after this many case budgets
 
-std::vector<std::string> options(const WorkersFacts& facts, const std::vector<int>& workers) {
+std::vector<std::string> options(const WorkersFacts& facts, const std::vector<int>& workers,
+                                 double seconds) {
   std::vector<std::string> all = {flag::kWorkers,    fmt::format("{}", fmt::join(workers, ",")),
                                   flag::kRanks,      std::to_string(facts.asked.devices),
-                                  flag::kWorkerType, facts.as};
+                                  flag::kWorkerType, facts.as,
+                                  flag::kTimeBudget, fmt::format("{:.3f}", seconds)};
   if (facts.has_demand())
     all.insert(all.end(), {flag::kSamplesPerSecond, fmt::format("{:.6g}", facts.asked.demand)});
   return all;
@@ -46,40 +51,41 @@ bool LoaderBench::measure(WorkersFacts& facts, const std::vector<int>& numbers, 
   const double turn = std::clamp(seconds / (kMaxRounds * count) - untimed_, kMinTurn, kMaxTurn);
   const double round = count * (turn + untimed_);
   const int rounds = static_cast<int>(std::clamp<double>(seconds / round, 1, kMaxRounds));
-  if (!give_turns(facts, numbers, rounds, turn)) return false;
+  if (!give_turns(facts, order_of(numbers, rounds), turn, std::max(seconds, kMinTurn)))
+    return false;
   tell_rates(facts, numbers);
   return true;
 }
 
-// Measures each number alone if one of them ended the program.
-bool LoaderBench::give_turns(WorkersFacts& facts, const std::vector<int>& numbers, int rounds,
-                             double turn) {
-  const std::vector<int> order = order_of(numbers, rounds);
-  bool interrupted = false;
+// Measures a number alone if the program ended before its first turn.
+bool LoaderBench::give_turns(WorkersFacts& facts, const std::vector<int>& order, double turn,
+                             double seconds) {
   const auto measure = [&] {
-    LoaderRun one =
-        runs_.run_loader(runs_.arguments().data, options(facts, order), turn, order.size());
-    interrupted |= one.interrupted();
-    return one;
+    return runs_.run_loader(runs_.arguments().data, options(facts, order, seconds), turn,
+                            order.size());
   };
   const LoaderRun run = measure_undisturbed(measure, [&](const LoaderRun& first) {
-    return kTimesForRepeat * first.ended.seconds < budget_.left();
+    return !interrupted() && kTimesForRepeat * first.ended.seconds < budget_.left();
   });
-  if (interrupted) return false;
   measured_ = true;
+  std::set<int> missing(order.begin(), order.end());
   if (run.problem.empty() && !run.file.rows.empty()) {
-    untimed_ = std::max(0.0, run.ended.seconds / static_cast<double>(order.size()) - turn);
+    untimed_ = std::max(0.0, run.ended.seconds / static_cast<double>(run.file.rows.size()) - turn);
     runs_.keep(run);
-    add_turns(facts, run.file.rows);
-    return true;
+    for (const int workers : add_turns(facts, run.file.rows)) missing.erase(workers);
   }
-  if (numbers.size() == 1) {
-    point_at(facts.points, numbers[0]).error =
+  if (interrupted()) return false;
+  const auto turns_of = [&](int workers) {
+    return static_cast<size_t>(std::ranges::count(order, workers));
+  };
+  if (missing.size() == 1 && turns_of(*missing.begin()) == order.size()) {
+    point_at(facts.points, order[0]).error =
         run.problem.empty() ? "loader_bench " + run.ended.describe() : run.problem;
     return true;
   }
-  return std::ranges::all_of(
-      numbers, [&](int workers) { return give_turns(facts, {workers}, rounds, turn); });
+  return std::ranges::all_of(missing, [&](int workers) {
+    return give_turns(facts, std::vector<int>(turns_of(workers), workers), turn, turn);
+  });
 }
 
 void LoaderBench::tell_rates(const WorkersFacts& facts, const std::vector<int>& numbers) const {
@@ -95,20 +101,20 @@ void LoaderBench::tell_rates(const WorkersFacts& facts, const std::vector<int>& 
                          format_seconds(std::round(budget_.left()))));
 }
 
-double LoaderBench::round_seconds(size_t numbers) const {
-  return measured_ ? static_cast<double>(numbers) * (kMinTurn + untimed_) : 0;
+double LoaderBench::seconds_of(size_t turns) const {
+  return measured_ ? static_cast<double>(turns) * (kMinTurn + untimed_) : 0;
 }
 
-double LoaderBench::first_epoch_seconds() const { return has_files_ ? kColdSeconds + untimed_ : 0; }
+double LoaderBench::first_epoch_seconds() const { return has_files_ ? kMinCold + untimed_ : 0; }
 
 void LoaderBench::measure_first_epoch(WorkersFacts& facts, int workers) {
-  if (!has_files_ || budget_.left() < kColdSeconds) return;
+  if (!has_files_ || budget_.left() < kMinCold) return;
   std::vector<std::string> cold = {flag::kWorkers,    std::to_string(workers),
                                    flag::kRanks,      std::to_string(facts.asked.devices),
                                    flag::kWorkerType, facts.as,
                                    flag::kCache,      "cold"};
-  const double seconds = std::clamp(budget_.left() - untimed_, kColdSeconds, 5 * kColdSeconds);
-  const LoaderRun run = runs_.run_loader(runs_.arguments().data, cold, seconds, 1);
+  const double seconds = std::clamp(budget_.left() - untimed_, kMinCold, kMaxCold);
+  const LoaderRun run = runs_.run_loader(runs_.arguments().data, cold, seconds / kColdFactor, 1);
   if (!run.problem.empty() || run.file.rows.size() != 1) return;
   runs_.keep(run);
   if (!run.file.rows[0].error.empty()) return;

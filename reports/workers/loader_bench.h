@@ -17,12 +17,12 @@ class LoaderBench final : public WorkersBench {
       : runs_(runs), budget_(budget), has_files_(has_files) {}
 
   bool measure(WorkersFacts& facts, const std::vector<int>& numbers, double seconds) override;
-  double round_seconds(size_t numbers) const override;
+  double seconds_of(size_t turns) const override;
   double first_epoch_seconds() const override;
   void measure_first_epoch(WorkersFacts& facts, int workers) override;
 
  private:
-  bool give_turns(WorkersFacts& facts, const std::vector<int>& numbers, int rounds, double turn);
+  bool give_turns(WorkersFacts& facts, const std::vector<int>& order, double turn, double seconds);
   void tell_rates(const WorkersFacts& facts, const std::vector<int>& numbers) const;
 
   BenchRuns& runs_;

@@ -13,14 +13,17 @@ namespace {
 constexpr int kMaxRuns = 8;
 constexpr int kDecidingTurns = 5;  // with fewer, more turns may change the answer
 
-// Returns those of `numbers` that lack turns for a certain answer, and sets the rounds to add.
-std::vector<int> lacking(const WorkersFacts& facts, const std::vector<int>& numbers, int& rounds) {
+// Returns those of `numbers` that lack turns for a certain answer, and sets the turns to add.
+std::vector<int> lacking(const WorkersFacts& facts, const std::vector<int>& numbers,
+                         size_t& turns) {
   std::vector<int> few;
-  for (const auto& [workers, turns] : turns_missing(facts)) {
+  int rounds = 0;
+  for (const auto& [workers, missing] : turns_missing(facts)) {
     if (std::ranges::count(numbers, workers) == 0) continue;
     few.push_back(workers);
-    rounds = std::max(rounds, turns);
+    rounds = std::max(rounds, missing);
   }
+  turns = few.size() * static_cast<size_t>(rounds);
   return few;
 }
 
@@ -35,21 +38,23 @@ bool is_decided(const WorkersFacts& facts, const std::vector<int>& numbers) {
 
 }  // namespace
 
-bool measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget,
-                     double max_seconds) {
+bool measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget) {
   for (int run = 0; run < kMaxRuns; ++run) {
     std::vector<int> numbers = next_numbers(facts);
     if (numbers.empty() || (run > 0 && is_decided(facts, numbers))) break;
-    const double round = bench.round_seconds(numbers.size());
+    const double round = bench.seconds_of(numbers.size());
     double seconds = std::max(0.0, budget.left() - bench.first_epoch_seconds());
     const bool explores = facts.wanted.empty() && has_new(facts, numbers);
     if (explores && seconds / 2 >= kMinTurns * round) seconds /= 2;
     if (run > 0 && seconds < round) {
       facts.undecided = has_new(facts, numbers);
-      int rounds = 0;
-      numbers = lacking(facts, numbers, rounds);
-      seconds = rounds * bench.round_seconds(numbers.size());
-      if (numbers.empty() || budget.elapsed() + seconds > max_seconds) break;
+      size_t turns = 0;
+      const std::vector<int> few = lacking(facts, numbers, turns);
+      if (few.empty() || bench.seconds_of(turns) > seconds) {
+        facts.enough_seconds = budget.elapsed() + bench.seconds_of(kMinTurns * numbers.size());
+        break;
+      }
+      numbers = few;
     }
     if (!bench.measure(facts, numbers, seconds)) return false;
   }

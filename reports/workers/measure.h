@@ -19,19 +19,19 @@ class WorkersBench {
   WorkersBench& operator=(const WorkersBench&) = delete;
 
   // Gives each of `numbers` turns, in rounds, for about `seconds`, and adds them to the facts.
-  // Returns false if it was interrupted. Throws std::runtime_error if nothing could be measured,
-  // and InputError if the bench refuses its arguments.
+  // Returns false if it cannot go on: it was interrupted, or facts.stopped has the reason. Throws
+  // std::runtime_error if nothing could be measured, and InputError if the bench refuses its
+  // arguments.
   virtual bool measure(WorkersFacts& facts, const std::vector<int>& numbers, double seconds) = 0;
-  // Returns the seconds of a round of short turns, as in the last run; 0 before the first.
-  virtual double round_seconds(size_t numbers) const = 0;
+  // Returns the seconds of a run of so many short turns, as in the last run; 0 before the first.
+  virtual double seconds_of(size_t turns) const = 0;
   // Returns the seconds that measure_first_epoch() takes; 0 if it does nothing.
   virtual double first_epoch_seconds() const { return 0; }
   virtual void measure_first_epoch(WorkersFacts&, int /*workers*/) {}
 };
 
-// Each number that can win gets kMinTurns turns, if need be beyond the budget until `max_seconds`
-// after the start. Returns false if it was interrupted.
-bool measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget,
-                     double max_seconds);
+// Measures each number once, then what fits into the budget: at last those that lack turns for a
+// certain answer. Returns false if it was interrupted.
+bool measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget);
 
 }  // namespace howmany::reports

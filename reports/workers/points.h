@@ -60,7 +60,8 @@ struct WorkersFacts {
   double bad = 0;             // unreadable files among these
   std::string first_bad;      // "cat/7.jpg: not a JPEG"
   bool undecided = false;     // the time did not suffice for the next numbers
-  std::string why_none;       // reason if nothing was measured
+  double enough_seconds = 0;  // budget that would probably suffice; 0: unknown
+  std::string stopped;        // reason if it ended early: "it was interrupted"
   double busy_elsewhere = 0;  // share of the cores used by other programs, largest of a run
 
   bool has_demand() const { return asked.demand > 0; }

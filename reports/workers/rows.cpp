@@ -100,13 +100,16 @@ Measurement measurement_of(const BenchRow& row) {
   return m;
 }
 
-void add_turns(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
+std::set<int> add_turns(WorkersFacts& facts, const std::vector<BenchRow>& rows) {
   const int begin = next_round(facts.points);
+  std::set<int> numbers;
   std::map<int, int> rounds;  // by workers: a number repeats once per round
   for (const BenchRow& row : rows) {
     const int workers = workers_of(row);
     add_turn(point_at(facts.points, workers), row, begin + rounds[workers]++);
+    numbers.insert(workers);
   }
+  return numbers;
 }
 
 void add_script(WorkersFacts& facts, const std::vector<BenchRow>& rows,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <vector>
 
 #include "reports/results/bench_file.h"
@@ -18,9 +19,9 @@ double counter(const BenchRow& row, const char* name, double otherwise = 0);
 // parameters. One row has no interval; over_rounds() adds it.
 Measurement measurement_of(const BenchRow& row);
 
-// Adds the turns of a run. Its rounds follow those that are there. Throws InputError if a row names
-// no number of workers, or has neither samples/s nor an error.
-void add_turns(WorkersFacts& facts, const std::vector<BenchRow>& rows);
+// Adds the turns of a run, and returns their numbers of workers. The rounds follow those that are
+// there. Throws InputError if a row names no number, or has neither samples/s nor an error.
+std::set<int> add_turns(WorkersFacts& facts, const std::vector<BenchRow>& rows);
 // Adds what the rows of script_bench have in their samples: the script's own number, ranks, batch.
 // Throws InputError if the files do not fit together.
 void add_script(WorkersFacts& facts, const std::vector<BenchRow>& rows,

@@ -19,21 +19,26 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kStartTimeout = 300;  // of the script, until its first steps
+constexpr double kStartTimeout = 120;  // of the script, until its first steps
+constexpr double kLatestEnd = 1.25;    // as in torch_hook/turns.py
 constexpr double kMinTimed = 1;
 constexpr int kRoundsOfRun = 5;  // fewer have wide intervals
 
 }  // namespace
 
 bool ScriptBench::measure(WorkersFacts& facts, const std::vector<int>& numbers, double seconds) {
-  const double timed = std::max(kMinTimed, seconds - start_);
+  const double timed = std::max(kMinTimed, (seconds - start_) / kLatestEnd);
   runs_.tell(fmt::format("starting {}: {} loader workers take turns for {}", script_.name,
                          fmt::join(numbers, ", "), format_seconds(timed)));
   const LoaderRun run =
       runs_.run([&](const BenchScratch& scratch) { return argv(facts, numbers, timed, scratch); },
                 4 * timed + 2 * kStartTimeout);
-  if (run.interrupted()) return false;
-  if (!run.ended.ok()) throw std::runtime_error(run.ended.last_line());
+  if (interrupted()) return false;
+  if (!run.ended.ok()) {
+    if (facts.points.empty()) throw std::runtime_error(run.ended.last_line());
+    facts.stopped = run.ended.last_line();
+    return false;
+  }
   if (!run.problem.empty()) throw InputError(run.problem);
   add_turns(facts, run.file.rows);
   add_script(facts, run.file.rows, run.samples);
@@ -46,8 +51,8 @@ bool ScriptBench::measure(WorkersFacts& facts, const std::vector<int>& numbers, 
   return true;
 }
 
-double ScriptBench::round_seconds(size_t numbers) const {
-  return start_ + static_cast<double>(numbers) * turn_;
+double ScriptBench::seconds_of(size_t turns) const {
+  return start_ + static_cast<double>(turns) * turn_;
 }
 
 std::vector<std::string> ScriptBench::argv(const WorkersFacts& facts,

@@ -19,7 +19,7 @@ class ScriptBench final : public WorkersBench {
 
   // Starts the script once.
   bool measure(WorkersFacts& facts, const std::vector<int>& numbers, double seconds) override;
-  double round_seconds(size_t numbers) const override;
+  double seconds_of(size_t turns) const override;
 
  private:
   std::vector<std::string> argv(const WorkersFacts& facts, const std::vector<int>& numbers,

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for loader_bench: each worker makes FAKE_RATE samples/s, FAKE_CORES cores at most. FAKE_FAIL is a JSON
 object from "workers" (or "look", the first run) to what happens there: "exit", "die", "usage", "error", "garbage",
-"listing", "memory", "bad files"."""
+"listing", "memory", "bad files", "interrupt"
+(of the program that started it)."""
 import json
 import os
 import signal
 import sys
+import time
 
 from flags import arguments
 
@@ -58,6 +60,9 @@ def misbehave(how):
     if how == "exit":
         print("out of memory", file=sys.stderr)
         sys.exit(3)
+    if how == "interrupt":
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(60)
     if how == "usage":
         print("[image_folder] /nowhere does not exist", file=sys.stderr)
         sys.exit(2)

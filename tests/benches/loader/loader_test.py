@@ -76,6 +76,10 @@ class Loader(programs.TestCase):
                          ["workers:0", "workers:2", "workers:2", "workers:0"])
         self.assertEqual(len(path.read_text().splitlines()), 4)
 
+    def test_repeats_that_do_not_fit_into_the_budget_are_skipped(self):
+        rows = self.rows(*SMALL, "--workers", "0,2,2,0", "--time-budget", 1e-3)
+        self.assertEqual(["skipped" in row for row in rows], [False, False, True, True])
+
     def test_the_context_has_the_limits(self):
         self.rows("--data", "null", "--workers", 0, "--case-budget", 0.01)
         limits = json.loads(json.loads(self.out.read_text())["context"]["loader_limits"])

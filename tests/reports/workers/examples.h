@@ -89,7 +89,7 @@ class SimulatedBench : public WorkersBench {
         add_example_turn(facts, workers, round, rate_(workers, round));
     return true;
   }
-  double round_seconds(size_t) const override { return 1; }
+  double seconds_of(size_t) const override { return 1; }
   Order order;
 
  private:
@@ -99,7 +99,7 @@ class SimulatedBench : public WorkersBench {
 template <typename Rate>
 Order take_all_turns(WorkersFacts& facts, const Rate& rate) {
   SimulatedBench<Rate> bench(rate);
-  measure_workers(bench, facts, Budget(0), 0);
+  measure_workers(bench, facts, Budget(0));
   return bench.order;
 }
 

@@ -40,6 +40,7 @@ class Answer(FakeLoader):
             self.assertEqual(self.workers(*demand, out=out).code, 0)
             self.assertEqual(set(self.trials()[0]), {0, 1, 2, 4, 8})
             self.assertLessEqual({3, 4}, set(self.trials()[1]))
+            self.assertTrue(all(float(run["time-budget"]) <= 60 for run in self.started() if "cache" not in run))
 
     def test_without_a_demand_the_knee(self):
         done = self.workers()
@@ -126,6 +127,17 @@ class Answer(FakeLoader):
         measured = self.workers("--samples-per-second", "900").out
         done = programs.run("howmany", "report", self.out, **self.environment)
         self.assertEqual(done.out, measured)
+
+    def test_an_interrupted_run_can_be_read(self):
+        for when, recommended in (("look", None), ("0", None), ("3", 4)):
+            out = self.folder / when
+            done = self.workers("--time-budget", "20", out=out, FAKE_FAIL=json.dumps({when: "interrupt"}))
+            self.assertEqual(done.code, 130, done)
+            self.assertIn(str(out), done.err)
+            again = programs.run("howmany", "report", out, "--json")
+            self.assertEqual(again.code, 0, again)
+            answer = again.json()["answer"]["workers"]
+            self.assertEqual((answer["recommended"], answer["certain"]), (recommended, False))
 
     def test_the_demand_of_an_earlier_run(self):
         done = programs.run("howmany", "gpus", "--devices", "cpu:0,cpu:1", "--mode", "ddp", "--rounds", "1", "--out",

@@ -2,7 +2,8 @@
 """The order in which the numbers of loader workers take turns, in rounds, within one training run.
 
 Order. The first round ascends, the second descends, and so on. The script's own number takes part.
-    Larger numbers are left out if training did not wait for data with two smaller ones.
+    Larger numbers are left out if training did not wait for data with two smaller ones, and if the
+    first round would take too long. Later rounds leave out numbers that are clearly slower.
 Turn. The first steps of a turn are not counted: their batches were made while its workers started.
     If training waits for data, a turn counts whole cycles: w workers hand over w batches at about
     the same time.
@@ -22,6 +23,8 @@ from howmany_hook.agreement import AHEAD, Steps, write_whole
 from howmany_hook.warmup import Warmup
 
 FEWEST_STEPS = 3  # counted in a turn
+CLEARLY_SLOWER = 0.6  # of the best rate of the first round: no more turns
+NOTICEABLE = 1.05  # factor of a rate
 NO_WAIT = 0.002  # of a turn: more workers cannot help
 MOST_SKIPPED = 0.5  # of an epoch
 SHORTEST = 0.3  # seconds of a turn
@@ -60,8 +63,8 @@ class Turns:
         self._queue = []  # numbers still to come in this round
         self._numbers = []
         self._round = 0
-        self._waits = {}  # by number: share of the time, in the first round
-        self._began = self._round_began = 0.0
+        self._waits, self._rates = {}, {}  # by number, in the first round: share of the time; steps/s
+        self._began = self._round_began = self._step_seconds = 0.0
         self._counted = _Counted()
 
     def after(self, index, step):
@@ -136,6 +139,7 @@ class Turns:
             if self._warmup.ended(step, seconds):
                 self._begin(step)
             return
+        self._step_seconds = seconds
         turn = self._turns[-1]
         if step >= turn.first + turn.skipped:
             self._counted.add(seconds, wait)
@@ -171,6 +175,7 @@ class Turns:
         """If this number and the one before did not wait."""
         waited = self._counted.has_waited()
         self._waits.setdefault(turn.workers, self._counted.wait / self._counted.seconds)
+        self._rates.setdefault(turn.workers, self._counted.steps / self._counted.seconds)
         before, self._counted = self._counted, _Counted(waited)
         if turn.round > 0 or waited or before.waited:
             return
@@ -183,7 +188,7 @@ class Turns:
             if not self._queue and not self._begin_round():
                 return self._announce_end(step)
             workers = self._queue.pop(0)
-            if self._fits(workers):
+            if self._fits(workers) and not self._is_late(workers):
                 return self._announce(step, workers)
             self._numbers.remove(workers)
 
@@ -195,22 +200,39 @@ class Turns:
         if done >= self._settings.rounds or next_end > LATEST_END * self._settings.seconds:
             return False
         self._round, self._round_began = done, now
+        self._numbers = [w for w in self._numbers if w == self._own or self._can_win(w)]
         self._queue = self._numbers[:: -1 if done % 2 else 1]
         return True
+
+    def _can_win(self, workers):
+        """Also True if waiting for data does not explain why it is slower."""
+        rate, best = self._rates[workers], max(self._rates.values())
+        is_explained = best * (1 - self._waits[workers]) < NOTICEABLE * rate
+        return rate > CLEARLY_SLOWER * best or not is_explained
+
+    def _is_late(self, workers):
+        """The first round too ends in time: it leaves out numbers, if two had a turn."""
+        if self._round > 0 or len(self._turns) < 2 or workers == self._own:
+            return False
+        steps = self._skipped(workers) + FEWEST_STEPS
+        end = time.perf_counter() - self._began + steps * self._step_seconds
+        return end > LATEST_END * self._settings.seconds
 
     def _fits(self, workers):
         """Workers hand over batches in /dev/shm. Without room they are killed, and the script ends."""
         needed = (workers * self._prefetch + 2) * self._settings.local_world * self._switch.batch_bytes()
         return workers in (0, self._own) or needed < SHARED_MEMORY * loaders.free_shared_memory()
 
+    def _skipped(self, workers):
+        epoch = self._switch.batches_per_epoch()
+        skipped = max(2, workers * self._prefetch)
+        return min(skipped, max(1, int(MOST_SKIPPED * epoch))) if epoch else skipped
+
     def _ahead(self):
         return AHEAD if self._settings.world > 1 else 0
 
     def _announce(self, step, workers):
-        epoch = self._switch.batches_per_epoch()
-        skipped = max(2, workers * self._prefetch)
-        if epoch:
-            skipped = min(skipped, max(1, int(MOST_SKIPPED * epoch)))
+        skipped = self._skipped(workers)
         is_timed = self._round == 1 and self._waits.get(workers, 1.0) < SELDOM
         alone = ALONE * self._seconds_of_turn() if is_timed else 0.0
         first = step + 1 + self._ahead()
