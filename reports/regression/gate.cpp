@@ -25,7 +25,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int kMinPairs = 6;  // fewest that give an interval
+constexpr int kMinPairs = 6;  // of a screen and of fresh ones; fewest that give an interval
 
 LaunchOptions launch_options(const GateArguments& a) {
   return {a.repetitions, a.min_seconds, a.run_timeout, a.plain};
@@ -64,17 +64,17 @@ class Gate {
       return exit_code::kNotComparable;
     }
     plan();
-    measure(screen_, "screen");
+    measure(screen_, "screen", 1);
     const Comparison screen = judged(0, {});
     const std::vector<std::string> open = to_escalate(screen);
     if (interrupted() || open.empty()) return finish(screen);
     keep();
     const int64_t fresh = block_;
     for (Side& side : programs_) side.choose(open);
-    measure(pairs_, fmt::format("{} again", open.size()));
-    if (block_ - fresh < std::min<int64_t>(pairs_, kMinPairs)) {
-      return finish(unsettled(screen, "the time was up"));
-    }
+    const bool costs_less = open.size() < sides_[0].benchmarks.size();
+    if (budget_.left() > 0 && (costs_less || fits(kMinPairs)))
+      measure(pairs_, fmt::format("{} again", open.size()), kMinPairs);
+    if (block_ - fresh < kMinPairs) return finish(unsettled(screen, "the time budget is spent"));
     return finish(settled(screen, judged(fresh, open)));
   }
 
@@ -105,23 +105,31 @@ class Gate {
   // Fixes the number of pairs before the first one, as the time budget allows. Stopping early
   // because of the results would raise false alarms.
   void plan() {
-    const double left = budget_.left() / std::max(1e-3, block_seconds_);
-    if (left >= screen_ + pairs_) return;
-    const auto affordable = static_cast<int>(left);
-    screen_ = std::clamp(affordable / 4, kMinPairs, screen_);
+    if (fits(screen_ + pairs_)) return;
+    const auto affordable = static_cast<int>(budget_.left() / block_seconds_);
+    screen_ = std::clamp(affordable, 1, std::clamp(affordable / 4, kMinPairs, screen_));
     pairs_ = std::clamp(affordable - screen_, kMinPairs, pairs_);
-    notes_.push_back(fmt::format("the time budget of {} allows {} + {} pairs instead of {} + {}",
-                                 format_seconds(a_.time_budget), screen_, pairs_, a_.screen,
-                                 a_.pairs));
+    const double enough = budget_.elapsed() + 1.2 * 2 * kMinPairs * block_seconds_;
+    notes_.push_back(
+        affordable < 2 * kMinPairs
+            ? fmt::format("the time budget of {} allows about {} of the {} pairs that a verdict "
+                          "needs; --time-budget {:.0f} allows them",
+                          format_seconds(a_.time_budget), std::max(1, affordable), 2 * kMinPairs,
+                          10 * std::ceil(enough / 10))
+            : fmt::format("the time budget of {} allows {} + {} pairs instead of {} + {}",
+                          format_seconds(a_.time_budget), screen_, pairs_, a_.screen, a_.pairs));
   }
 
-  void measure(int pairs, const std::string& what) {
+  bool fits(int pairs) const { return budget_.fits(pairs * block_seconds_); }
+
+  // Ends early if the rest of the `least` pairs, or one more, does not fit into the time budget.
+  void measure(int pairs, const std::string& what, int least) {
     if (!a_.judge.quiet) {
       fmt::print(stderr, "{}: {} pairs, about {}\n", what, pairs,
                  format_seconds(std::ceil(pairs * block_seconds_)));
     }
     for (int i = 0; i < pairs && !interrupted(); ++i) {
-      if (i >= kMinPairs && !budget_.fits(block_seconds_)) return;
+      if (i > 0 && !fits(std::max(1, least - i))) return;
       block();
     }
   }
@@ -133,6 +141,7 @@ class Gate {
       both[i] = programs_[i].run();
       if (interrupted()) return;  // incomplete blocks are dropped
     }
+    block_seconds_ = programs_[0].wall_seconds() + programs_[1].wall_seconds();
     for (size_t i = 0; i < both.size(); ++i) {
       note_odd(both[i], i);
       add_launch(sides_[i], both[i], block_, options_.kinds);

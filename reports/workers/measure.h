@@ -23,7 +23,7 @@ class WorkersBench {
   // std::runtime_error if nothing could be measured, and InputError if the bench refuses its
   // arguments.
   virtual bool measure(WorkersFacts& facts, const std::vector<int>& numbers, double seconds) = 0;
-  // Returns the seconds of a run of so many short turns, as in the last run; 0 before the first.
+  // Returns the seconds of a run of `turns` short turns, as in the last run; 0 before the first.
   virtual double seconds_of(size_t turns) const = 0;
   // Returns the seconds that measure_first_epoch() takes; 0 if it does nothing.
   virtual double first_epoch_seconds() const { return 0; }

@@ -18,7 +18,7 @@ from howmany_hook import turns  # noqa: E402
 
 
 class Switch:
-    """Of a script without workers, whose epoch never ends."""
+    """Of a script without workers. Its epoch never ends."""
 
     def __init__(self):
         self.figures, self.order = {}, []

@@ -278,6 +278,20 @@ class GateOfScripts(programs.TestCase):
         self.assertEqual(done.code, 3, done)
         self.assertIn("the disk is full", done.err)
 
+    def test_slow_starts_count_as_time(self):
+        starts = self.folder / "starts"
+        slow = self.folder / "slow.sh"
+        slow.write_text(f'echo >> "{starts}"\nsleep 0.5\nexec "$@"\n')
+        for budget in (1, 5):
+            starts.unlink(missing_ok=True)
+            done = self.gate(f"sh {slow} {sys.executable} {SCRIPT} 1", "--time-budget", budget, "--out",
+                             self.folder / str(budget), base=f"sh {slow} {sys.executable} {SCRIPT} 1")
+            self.assertEqual((done.code, self.verdict(done)), (5, "INCONCLUSIVE"), done)
+            count = len(starts.read_text().splitlines())
+            self.assertLessEqual(count, max(4, 1.2 * budget / 0.5))  # each takes 0.5 s, and one pair is always measured
+            self.assertEqual(count % 2, 0)
+            self.assertIn("of the 12 pairs that a verdict needs", " ".join(done.json()["notes"]))
+
     def test_one_script_is_not_enough(self):
         self.assert_refused(programs.run("howmany", "gate", "--base-script", "x", "--candidate", "y"),
                             "--candidate-script")
