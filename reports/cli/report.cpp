@@ -28,7 +28,7 @@
 #include "reports/results/plain_json.h"
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
-#include "reports/workers/output.h"
+#include "reports/workers/render.h"
 
 namespace howmany::reports {
 namespace {

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/schema/reasons.h"
 #include "core/base/text/format.h"
 #include "reports/results/disturbance.h"
-#include "reports/workers/compare.h"
 
 namespace howmany::reports {
 namespace {
@@ -22,6 +22,13 @@ std::string interval_text(const Estimate& estimate) {
   if (!estimate.interval) return "";
   return fmt::format(" (95 % CI {:.2f} to {:.2f})", estimate.interval->low,
                      estimate.interval->high);
+}
+
+void add_failures(const WorkersPoints& points, WorkersAdvice& advice) {
+  for (const WorkersPoint& point : points)
+    if (!point.error.empty())
+      advice.notes.push_back(
+          fmt::format("Failed: {}: {}.", number(point.workers, "worker"), point.error));
 }
 
 class Advisor {
@@ -68,13 +75,11 @@ class Advisor {
   void for_script() {
     advice_.reason = reason::kMoreDoNotLoadMore;
     const std::string waits = fmt::format("waits {} of the time for data", percent(stall_.value));
-    const WorkersPoint* own = nullptr;
-    for (const WorkersPoint& point : points_)
-      if (point.own) own = &point;
-    if (own == nullptr || !own->counts())
+    const auto own = std::ranges::find_if(points_, [](auto& p) { return p.own && p.counts(); });
+    if (own == points_.end())
       advice_.because =
           fmt::format("Use {}: {} then {}.", named(chosen_.workers), facts_.script, waits);
-    else if (own == &chosen_)
+    else if (&*own == &chosen_)
       advice_.because = fmt::format("Keep {}: {} {}, and no other number of workers trains faster.",
                                     named(own->workers), facts_.script, waits);
     else
@@ -101,12 +106,12 @@ class Advisor {
     const double high = stall_.high.value_or(stall_.value);
     if (high > facts_.max_stall)
       doubt(fmt::format("the 95 % interval of the stall reaches {}", percent(high)));
-    const WorkersPoint* fewer = nullptr;
+    std::string fewer;  // the next smaller number
     for (const WorkersPoint& point : points_)
-      if (point.counts() && point.workers < chosen_.workers) fewer = &point;
-    if (fewer != nullptr)
-      note(fmt::format("With {} training waits {} of the time.", workers(fewer->workers),
-                       percent(stall_of(*fewer).value)));
+      if (point.counts() && point.workers < chosen_.workers)
+        fewer = fmt::format("With {} training waits {} of the time.", workers(point.workers),
+                            percent(stall_of(point).value));
+    if (!fewer.empty()) note(fewer);
   }
 
   void cannot_feed() {
@@ -182,9 +187,7 @@ class Advisor {
   }
 
   void add_figures() {
-    for (const WorkersPoint& point : points_)
-      if (!point.error.empty())
-        note(fmt::format("Failed: {}: {}.", number(point.workers, "worker"), point.error));
+    add_failures(points_, advice_);
     facts_.script.empty() ? add_files() : add_script_figures();
     for (std::string& text : bound_notes(facts_.bounds)) note(std::move(text));
   }
@@ -255,10 +258,7 @@ WorkersAdvice advise_workers(const WorkersFacts& facts) {
   none.because =
       fmt::format("No answer: {}.",
                   facts.stopped.empty() ? "no number of workers could be measured" : facts.stopped);
-  for (const WorkersPoint& point : facts.points)
-    if (!point.error.empty())
-      none.notes.push_back(
-          fmt::format("Failed: {}: {}.", number(point.workers, "worker"), point.error));
+  add_failures(facts.points, none);
   return none;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/schema/context.h"
 #include "core/base/schema/limits.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -25,78 +26,52 @@ int whole(double workers) {
 
 std::string bytes(double value) { return format_count(value) + "B"; }
 
+double at_least_zero(const JsonNode& node) {
+  if (node.number() < 0) node.fail("expected a number of 0 or more");
+  return node.number();
+}
+
 // A device holds at most (prefetch * w + 2) batches at a time.
-double workers_for_batches(double room, double batch_bytes, const LoaderDemand& asked,
-                           double worker_bytes = 0) {
-  const double each = room / asked.devices - 2 * batch_bytes;
-  return each / (asked.prefetch * batch_bytes + worker_bytes);
-}
-
-WorkerBound cores(const LoaderLimits& limits, const LoaderDemand& asked) {
-  const double each = limits.cores / asked.devices;
-  std::string because = limits.cores_because;
-  if (asked.devices > 1) because += fmt::format(", for {} devices", asked.devices);
-  return {"cores", std::max(1, whole(each)), false, because};
-}
-
-WorkerBound shared_memory(double free, const LoaderDemand& asked, double batch_bytes) {
-  return {"/dev/shm (PyTorch)", whole(workers_for_batches(kUsable * free, batch_bytes, asked)),
-          true,
-          fmt::format("{} free; {} a batch, {} ahead for each worker and 2 more", bytes(free),
-                      bytes(batch_bytes), asked.prefetch)};
-}
-
-WorkerBound memory(const LoaderLimits& limits, const LoaderDemand& asked, double batch_bytes) {
-  const double most =
-      workers_for_batches(kUsable * limits.memory_bytes, batch_bytes, asked, kPythonWorkerBytes);
-  return {"memory (PyTorch)", whole(most), true,
-          fmt::format("{} by {}; batches, and {} for a Python worker (assumed)",
-                      bytes(limits.memory_bytes), limits.memory_because, bytes(kPythonWorkerBytes)),
-          2 * batch_bytes * asked.devices > kUsable * limits.memory_bytes};
-}
-
-WorkerBound descriptors(const LoaderLimits& limits, const LoaderDemand& asked) {
-  const double room = limits.descriptors - kDescriptorsInUse - 2 * kTensorsOfBatch;
-  const double each = asked.prefetch * kTensorsOfBatch + kDescriptorsOfWorker;
-  return {"descriptors (PyTorch)", whole(room / each), true,
-          fmt::format("ulimit -n {:.0f}; about {:.0f} for each worker", limits.descriptors, each)};
+int workers_for_batches(double room, double batch_bytes, const LoaderDemand& asked,
+                        double worker_bytes) {
+  const double each = kUsable * room / asked.devices - 2 * batch_bytes;
+  return whole(each / (asked.prefetch * batch_bytes + worker_bytes));
 }
 
 }  // namespace
 
-LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& source) {
-  const JsonNode root(json, source);
-  const auto at_least = [](const JsonNode& node, double low) {
-    const double value = node.number();
-    if (value < low) node.fail(fmt::format("expected a number of {} or more", low));
-    return value;
-  };
-  LoaderLimits limits;
-  limits.cores = at_least(root.at(limit::kCores), 0.001);
-  limits.cores_because = root.at(limit::kCoresBecause).string();
-  limits.memory_bytes = at_least(root.at(limit::kMemoryBytes), 0);
-  limits.memory_because = root.at(limit::kMemoryBecause).string();
-  if (const auto shm = root.find(limit::kShmBytes)) limits.shm_bytes = at_least(*shm, 0);
-  limits.descriptors = at_least(root.at(limit::kDescriptors), 0);
-  if (const auto processes = root.find(limit::kProcesses))
-    limits.processes = at_least(*processes, 0);
-  limits.processes_because = root.at(limit::kProcessesBecause).string();
-  return limits;
-}
-
-std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderDemand& asked,
+std::vector<WorkerBound> worker_bounds(const nlohmann::json& limits, const LoaderDemand& asked,
                                        double sample_bytes) {
-  std::vector<WorkerBound> bounds = {cores(limits, asked)};
-  const double batch_bytes = sample_bytes * static_cast<double>(asked.batch);
-  if (batch_bytes > 0) {
-    if (limits.shm_bytes) bounds.push_back(shared_memory(*limits.shm_bytes, asked, batch_bytes));
-    bounds.push_back(memory(limits, asked, batch_bytes));
+  const JsonNode root(limits, context::kLoaderLimits);
+  const int devices = asked.devices;
+  std::string cores = root.at(limit::kCoresBecause).string();
+  if (devices > 1) cores += fmt::format(", for {} devices", devices);
+  std::vector<WorkerBound> bounds = {
+      {"cores", std::max(1, whole(at_least_zero(root.at(limit::kCores)) / devices)), false, cores}};
+  const double memory = at_least_zero(root.at(limit::kMemoryBytes));
+  const std::string memory_because = root.at(limit::kMemoryBecause).string();
+  if (const double batch = sample_bytes * static_cast<double>(asked.batch); batch > 0) {
+    if (const auto free = root.find(limit::kShmBytes))
+      bounds.push_back({"/dev/shm (PyTorch)",
+                        workers_for_batches(at_least_zero(*free), batch, asked, 0), true,
+                        fmt::format("{} free; {} a batch, {} ahead for each worker and 2 more",
+                                    bytes(free->number()), bytes(batch), asked.prefetch)});
+    bounds.push_back({"memory (PyTorch)",
+                      workers_for_batches(memory, batch, asked, kPythonWorkerBytes), true,
+                      fmt::format("{} by {}; batches, and {} for a Python worker (assumed)",
+                                  bytes(memory), memory_because, bytes(kPythonWorkerBytes)),
+                      2 * batch * devices > kUsable * memory});
   }
-  bounds.push_back(descriptors(limits, asked));
-  if (limits.processes)
-    bounds.push_back(
-        {"processes", whole(*limits.processes / asked.devices - 1), true,
-         fmt::format("{:.0f} left by {}", *limits.processes, limits.processes_because)});
+  const double descriptors = at_least_zero(root.at(limit::kDescriptors));
+  const double each = asked.prefetch * kTensorsOfBatch + kDescriptorsOfWorker;
+  bounds.push_back(
+      {"descriptors (PyTorch)",
+       whole((descriptors - kDescriptorsInUse - 2 * kTensorsOfBatch) / each), true,
+       fmt::format("ulimit -n {:.0f}; about {:.0f} for each worker", descriptors, each)});
+  if (const auto processes = root.find(limit::kProcesses))
+    bounds.push_back({"processes", whole(at_least_zero(*processes) / devices - 1), true,
+                      fmt::format("{:.0f} left by {}", processes->number(),
+                                  root.at(limit::kProcessesBecause).string())});
   return bounds;
 }
 

@@ -5,24 +5,10 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace howmany::reports {
-
-// The limits of this machine, from the context of loader_bench.
-struct LoaderLimits {
-  double cores = 1;  // with the fraction of a quota
-  std::string cores_because;
-  double memory_bytes = 0;
-  std::string memory_because;
-  std::optional<double> shm_bytes;
-  double descriptors = 1024;
-  std::optional<double> processes;
-  std::string processes_because;
-};
-LoaderLimits limits_from_json(const nlohmann::json& json, const std::string& source);
 
 struct LoaderDemand {
   int devices = 1;    // ranks, each with its own loader
@@ -38,8 +24,10 @@ struct WorkerBound {
   std::string because;    // "64 MB free, 38.5 MB a batch of 64, 2 ahead for each worker"
   bool too_many = false;  // too many devices, even without workers
 };
-// Returns one bound per limit. If `sample_bytes` is 0 (unknown), memory and /dev/shm are omitted.
-std::vector<WorkerBound> worker_bounds(const LoaderLimits& limits, const LoaderDemand& asked,
+// Returns one bound per limit of the machine, which loader_bench describes (core/base/schema/
+// limits.h). If `sample_bytes` is 0 (unknown), memory and /dev/shm are omitted. Throws InputError
+// if `limits` is not such a description.
+std::vector<WorkerBound> worker_bounds(const nlohmann::json& limits, const LoaderDemand& asked,
                                        double sample_bytes);
 // Returns the smallest hard bound, between 0 and 1024.
 int most_workers(const std::vector<WorkerBound>& bounds);

@@ -2,6 +2,7 @@
 #include "reports/workers/command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -13,33 +14,29 @@
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
+#include "core/base/private_folder.h"
 #include "core/base/process.h"
 #include "core/base/schema/context.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/schema/limits.h"
+#include "core/base/schema/metrics.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
+#include "reports/results/rounds.h"
 #include "reports/results/run_folder.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/compare.h"
+#include "reports/workers/bench.h"
 #include "reports/workers/demand.h"
-#include "reports/workers/loader_bench.h"
-#include "reports/workers/output.h"
 #include "reports/workers/render.h"
-#include "reports/workers/rows.h"
-#include "reports/workers/script_bench.h"
 
 namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMaxWorkersAsked = 1024;
 constexpr double kDemandSeconds = 3;  // of training steps for --model
-
-void refuse_two_demands(const WorkersArguments& a) {
-  const int given = a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value();
-  if (given > 1)
-    throw InputError("--model, --from and --samples-per-second each set the demand: give one");
-}
 
 // Rejects options that have no effect in this mode.
 void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
@@ -52,9 +49,8 @@ void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
          "the device of --model: give --model too, or leave it out");
   refuse(flag::kPython, pytorch, "for --worker-type pytorch");
   refuse(flag::kStartMethod, pytorch, "for --worker-type pytorch");
-  refuse(flag::kInCopy, false, "for a script: howmany workers -- python train.py");
-  refuse(flag::kPrivate, false, "for a script: howmany workers -- python train.py");
-  refuse(flag::kLoader, false, "for a script: howmany workers -- python train.py");
+  for (const Flag& option : {flag::kInCopy, flag::kPrivate, flag::kLoader})
+    refuse(option, false, "for a script: howmany workers -- python train.py");
   refuse(flag::kMaxWaitPercent, demanded,
          "relative to a demand: give --samples-per-second, --from or --model");
 }
@@ -79,8 +75,8 @@ Demand demand_of(const WorkersArguments& a, const std::string& folder) {
 }
 
 // The user's own script decides what concerns samples, and its words are not shown.
-nlohmann::ordered_json request_json(const WorkersArguments& a, const WorkersFacts& facts) {
-  nlohmann::ordered_json all = {{"command", "workers"},
+nlohmann::json request_json(const WorkersArguments& a, const WorkersFacts& facts) {
+  nlohmann::json all = {{"command", "workers"},
                                 {"workers", a.workers},
                                 {"devices", a.devices},
                                 {"time_budget", a.time_budget}};
@@ -109,77 +105,59 @@ bool failed(const WorkersFacts& facts) {
   return facts.points.empty() || !facts.stopped.empty();
 }
 
-WorkersFacts facts_from(const WorkersArguments& a, const Demand& demand) {
+WorkersFacts facts_from(const WorkersArguments& a) {
   WorkersFacts facts;
   facts.wanted = workers_from(a.workers);
   facts.max_stall = a.stall_percent / 100;
   facts.as = a.command.empty() ? a.as : "script";
-  facts.demand_from = demand.from;
-  facts.asked = {.devices = a.devices,
-                 .demand = demand.samples_per_s,
-                 .prefetch = a.prefetch,
-                 .batch = a.batch};
+  facts.asked = {.devices = a.devices, .demand = 0, .prefetch = a.prefetch, .batch = a.batch};
   return facts;
 }
 
-std::string why_unmeasurable(const WorkersFacts& facts) {
+// `script`: the user's own, or torch_loader(); nullptr: loader_bench loads.
+void measure(BenchRuns& runs, const Script* script, WorkersFacts& facts, const Budget& budget) {
+  const auto seen = look_at(runs, script != nullptr ? "null" : runs.arguments().data);
+  if (!seen) return;
+  const nlohmann::json limits = limits_in(*seen);
+  if (script == nullptr) add_files(facts, *seen);
+  facts.bounds = worker_bounds(limits, facts.asked, facts.sample_bytes);
+  facts.cores = limits.at(limit::kCores);
   for (const WorkerBound& bound : facts.bounds)
     if (bound.too_many)
-      return fmt::format(
-          "the batches of {} devices do not fit into memory, even without workers ({})",
-          facts.asked.devices, bound.because);
-  return "";
-}
-
-// `script`: the user's own, or one of ours that only loads; if absent, loader_bench loads.
-void measure(BenchRuns& runs, const std::optional<Script>& script, WorkersFacts& facts,
-             const Budget& budget) {
-  const auto look = look_at(runs, script ? "null" : runs.arguments().data);
-  if (!look) return;
-  facts.cores = look->limits.cores;
-  if (!script) add_files(facts, look->context);
-  facts.bounds = worker_bounds(look->limits, facts.asked, facts.sample_bytes);
-  facts.stopped = why_unmeasurable(facts);
+      facts.stopped =
+          fmt::format("the batches of {} devices do not fit into memory, even without workers ({})",
+                      facts.asked.devices, bound.because);
   if (!facts.stopped.empty()) return;
-  std::unique_ptr<WorkersBench> bench;
-  if (script)
-    bench = std::make_unique<ScriptBench>(runs, *script, look->limits);
-  else
-    bench =
-        std::make_unique<LoaderBench>(runs, budget, look->context.contains(context::kLoaderFormat));
-  const bool went = measure_workers(*bench, facts, budget);
-  const WorkersPoint* chosen = chosen_of(facts);
-  if (went && chosen != nullptr) bench->measure_first_epoch(facts, chosen->workers);
+  const auto bench = script != nullptr
+                         ? make_script_bench(runs, *script, limits)
+                         : make_loader_bench(runs, budget, seen->contains(context::kLoaderFormat));
+  measure_workers(*bench, facts, budget);
 }
 
-int answer(const WorkersArguments& a, const std::string& folder,
-           const std::optional<Script>& script, WorkersFacts facts, const Budget& budget) {
+int answer(const WorkersArguments& a, const std::string& folder, const Script* script,
+           WorkersFacts facts, const Budget& budget) {
   BenchRuns runs(a, folder);
-  if (script) facts.script = script->name;
+  if (script != nullptr) facts.script = script->name;
   measure(runs, script, facts, budget);
   if (interrupted()) facts.stopped = "it was interrupted";
-  facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, runs.results().busy_elsewhere);
-  write_and_print(a, folder,
-                  loader_summary(runs.results(), request_json(a, facts), facts.busy_elsewhere,
-                                 to_json(facts, advise_workers(facts))));
+  facts.busy_elsewhere = std::fmax(facts.busy_elsewhere, max_busy_elsewhere(runs.kept()));
+  Summary summary;
+  std::vector<std::vector<Measurement>> rounds;  // a number has a turn in each
+  for (const SuiteRun& run : runs.kept())
+    for (const BenchRow& row : run.file.rows) rounds.push_back({measurement_of(row)});
+  summary.measurements = over_rounds(rounds);
+  if (!runs.kept().empty()) summary.context = runs.kept()[0].file.context;
+  summary.context[metric::kBusyElsewhereFraction] = facts.busy_elsewhere;
+  summary.answer["workers"] = to_json(facts, advise_workers(facts));
+  write_summary_files(folder, summary, request_json(a, facts));
+  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  fmt::print("{}",
+             a.json ? dump_json(to_json(summary)) : workers_text(summary, folder, folder, color));
   if (interrupted()) {
     fmt::print(stderr, "interrupted: the results so far are in {}\n", folder);
     return exit_code::kInterrupted;
   }
   return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
-}
-
-int run_script_workers(const WorkersArguments& a) {
-  const Budget budget(a.time_budget);
-  refuse_many_copies("it starts the command itself: start it once");
-  std::string notice;
-  Script script = script_from(a.command, &notice, Script::Count::kAsGiven);
-  script.in_copy = a.in_copy;
-  if (a.keep_private) make_private(script);
-  WorkersFacts facts = facts_from(a, {});
-  const RunFolder folder = RunFolder::create(a.out);
-  catch_interrupts();
-  return answer(a, folder.path(), script, std::move(facts), budget);
 }
 
 }  // namespace
@@ -202,26 +180,34 @@ std::vector<int> workers_from(const std::string& text) {
 }
 
 int run_workers(const WorkersArguments& a) {
-  if (!a.command.empty()) return run_script_workers(a);
-  refuse_many_copies(
-      "it measures a whole machine: start it once, and give the number of ranks with --ranks");
-  refuse_two_demands(a);
-  const bool pytorch = a.as == "pytorch";
-  if (pytorch && !has_torch_samples(a.data))
+  const Budget budget(a.time_budget);
+  const bool own = !a.command.empty(), pytorch = a.as == "pytorch";
+  refuse_many_copies(own ? "it starts the command itself: start it once"
+                         : "it measures a whole machine: start it once, and give the number of "
+                           "ranks with --ranks");
+  if (a.model.has_value() + a.from.has_value() + a.samples_per_second.has_value() > 1)
+    throw InputError("--model, --from and --samples-per-second each set the demand: give one");
+  if (!own && pytorch && !has_torch_samples(a.data))
     throw InputError(
         "--worker-type pytorch needs --data DIR of class folders, tar shards or x.npy and y.npy");
-  workers_from(a.workers);
-  const RunFolder held = RunFolder::create(a.out);
-  const std::string& folder = held.path();
+  WorkersFacts facts = facts_from(a);
+  std::optional<Script> script;
+  if (own) {
+    std::string notice;
+    script = script_from(a.command, &notice, Script::Count::kAsGiven);
+    script->in_copy = a.in_copy;
+    if (a.keep_private) make_private(*script);
+  }
+  const RunFolder folder = RunFolder::create(a.out);
   catch_interrupts();
-  const Budget budget(a.time_budget);
   const LoadMeter meter;
-  const Demand demand = demand_of(a, folder);
-  WorkersFacts facts = facts_from(a, demand);
+  const Demand demand = demand_of(a, folder.path());
   if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
-  if (!pytorch) return answer(a, folder, std::nullopt, std::move(facts), budget);
-  const TorchLoader loader(a, folder, demand.samples_per_s);
-  return answer(a, folder, loader.script(a.devices), std::move(facts), budget);
+  facts.demand_from = demand.from;
+  facts.asked.demand = demand.samples_per_s;
+  const PrivateFolder scratch;
+  if (!own && pytorch) script = torch_loader(a, scratch.path(), demand.samples_per_s);
+  return answer(a, folder.path(), script ? &*script : nullptr, std::move(facts), budget);
 }
 
 void add_workers(CLI::App& app, const std::vector<std::string>& command, int& code) {

@@ -27,43 +27,38 @@ constexpr double kMaxWait = 0.95;  // of a step: with more waiting, the demand i
 
 struct Step {
   int devices = 0;
-  double samples_per_s = 0;  // of all devices
-  double wait = 0;           // share of a step
+  double samples_per_s = 0;  // per device, while it does not wait for data
   std::string what;
 };
 
-double per_device(const Step& s) {
-  return s.samples_per_s / s.devices / (1 - std::clamp(s.wait, 0.0, kMaxWait));
+// `rate`: of all devices. `wait`: share of a step; not finite if unknown.
+void add_step(std::vector<Step>& steps, int devices, double rate, double wait,
+              const std::string& what) {
+  if (devices < 1 || !(rate > 0)) return;
+  const double works = 1 - (std::isfinite(wait) ? std::clamp(wait, 0.0, kMaxWait) : 0);
+  steps.push_back({devices, rate / devices / works, what});
 }
 
-// Returns the number in "devices:4" of a bench name, or 0.
-int devices_of(const std::string& name) {
-  const size_t at = name.find("devices:");
-  return at == std::string::npos ? 0 : std::atoi(name.c_str() + at + 8);
-}
-
-std::vector<Step> steps_of_summary(const nlohmann::json& json, const std::string& path) {
+// Returns the steps of a summary.json or of a file of speedup_bench.
+std::vector<Step> steps_in(const std::string& path) {
+  const nlohmann::json json = parse_json(read_text(path), path);
   std::vector<Step> steps;
-  for (const Measurement& m : summary_from_json(json, path).measurements) {
-    const auto devices = m.parameters.find(parameter::kDevices);
-    const auto rate = m.metrics.find(metric::kSamplesPerS),
-               wait = m.metrics.find(metric::kDataWaitFraction);
-    if (m.suite != "speedup" || devices == m.parameters.end() || rate == m.metrics.end()) continue;
-    const double waited = wait == m.metrics.end() ? 0 : wait->second.value;
-    steps.push_back({std::atoi(devices->second.c_str()), rate->second.value,
-                     std::isfinite(waited) ? waited : 0, m.name});
+  if (json.is_object() && json.contains("schema")) {
+    for (const Measurement& m : summary_from_json(json, path).measurements)
+      if (m.suite == "speedup")
+        add_step(steps, std::atoi(parameter_of(m, parameter::kDevices).c_str()),
+                 value_of(m, metric::kSamplesPerS), value_of(m, metric::kDataWaitFraction), m.name);
+    return steps;
   }
-  return steps;
-}
-
-std::vector<Step> steps_of_bench(const nlohmann::json& json, const std::string& path) {
-  std::vector<Step> steps;
   for (const BenchRow& row : bench_from_json(json, path).rows) {
-    const auto rate = row.counters.find(metric::kSamplesPerS),
-               wait = row.counters.find(metric::kDataWaitFraction);
-    if (!row.error.empty() || rate == row.counters.end()) continue;
-    steps.push_back({devices_of(row.name), rate->second,
-                     wait == row.counters.end() ? 0 : wait->second, row.name});
+    const auto counter = [&](const char* name) {
+      const auto found = row.counters.find(name);
+      return found == row.counters.end() || !row.error.empty() ? kNaN : found->second;
+    };
+    const size_t at = row.name.find("devices:");
+    if (at != std::string::npos)
+      add_step(steps, std::atoi(row.name.c_str() + at + 8), counter(metric::kSamplesPerS),
+               counter(metric::kDataWaitFraction), row.name);
   }
   return steps;
 }
@@ -73,9 +68,9 @@ std::vector<Step> steps_of_bench(const nlohmann::json& json, const std::string& 
 std::optional<Step> fastest(const std::vector<Step>& steps, int devices) {
   std::optional<Step> best;
   for (const Step& s : steps) {
-    if (s.devices < 1 || s.devices > devices || !(s.samples_per_s > 0)) continue;
+    if (s.devices > devices) continue;
     const bool nearer = best && s.devices > best->devices;
-    const bool faster = best && s.devices == best->devices && per_device(s) > per_device(*best);
+    const bool faster = best && s.devices == best->devices && s.samples_per_s > best->samples_per_s;
     if (!best || nearer || faster) best = s;
   }
   return best;
@@ -92,38 +87,32 @@ std::string file_of(const std::string& path) {
 
 Demand demand_from_file(const std::string& path, int devices) {
   const std::string file = file_of(path);
-  const nlohmann::json json = parse_json(read_text(file), file);
-  const bool summary = json.is_object() && json.contains("schema");
-  const auto step =
-      fastest(summary ? steps_of_summary(json, file) : steps_of_bench(json, file), devices);
+  const auto step = fastest(steps_in(file), devices);
   if (!step)
     throw InputError(
         fmt::format("--from {}: no training step on {} device{} or fewer was measured there", file,
                     devices, devices == 1 ? "" : "s"));
-  return {per_device(*step), fmt::format("{} on {} in {}", step->what, step->devices, file)};
+  return {step->samples_per_s, fmt::format("{} on {} in {}", step->what, step->devices, file)};
 }
 
 Demand demand_of_model(const std::string& model, const std::string& device, int64_t batch,
                        double seconds, const std::string& folder) {
   const std::string out = folder + "/.demand.json";
-  Command command{.argv = {find_program("speedup_bench"), flag::kModel, model, flag::kMode,
-                           "single", flag::kDevices, device, flag::kBatchPerDevice,
-                           std::to_string(batch), flag::kCaseBudget, fmt::format("{:.2f}", seconds),
-                           "--benchmark_out=" + out, "--benchmark_out_format=json"},
-                  .timeout_seconds = seconds + 120};
-  const ProcessResult ended = run_command(command);
-  if (!ended.ok()) {
-    ::unlink(out.c_str());
-    if (interrupted()) return {};
-    if (ended.how == ProcessResult::How::kExited && ended.code == 2)
-      throw InputError(ended.last_line());
-    throw InputError(fmt::format("--model {}: speedup_bench {}", model, ended.describe()));
-  }
-  const nlohmann::json json = parse_json(read_text(out), out);
+  const ProcessResult ended = run_command(
+      {.argv = {find_program("speedup_bench"), flag::kModel, model, flag::kMode, "single",
+                flag::kDevices, device, flag::kBatchPerDevice, std::to_string(batch),
+                flag::kCaseBudget, fmt::format("{:.2f}", seconds), "--benchmark_out=" + out,
+                "--benchmark_out_format=json"},
+       .timeout_seconds = seconds + 120});
+  const auto step = ended.ok() ? fastest(steps_in(out), 1) : std::nullopt;
   ::unlink(out.c_str());
-  const auto step = fastest(steps_of_bench(json, out), 1);
+  if (interrupted()) return {};
+  if (ended.how == ProcessResult::How::kExited && ended.code == 2)
+    throw InputError(ended.last_line());
+  if (!ended.ok())
+    throw InputError(fmt::format("--model {}: speedup_bench {}", model, ended.describe()));
   if (!step) throw InputError(fmt::format("--model {}: no step could be measured", model));
-  return {per_device(*step), fmt::format("{} on {} here", model, device)};
+  return {step->samples_per_s, fmt::format("{} on {} here", model, device)};
 }
 
 }  // namespace howmany::reports

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurement behind every answer of `howmany workers`: a sweep, then refinement near the best
-// number, by turns in rounds, until the answer is certain or the time budget is spent. One thread.
+// The measurement behind every answer of `howmany workers`: a sweep of 0, 1, 2, 4, ..., then the
+// numbers around the answer so far, by turns in rounds, until the answer is certain or the time
+// budget is spent. One thread.
 #pragma once
 
 #include <vector>
@@ -31,7 +32,13 @@ class WorkersBench {
 };
 
 // Measures each number once, then what fits into the budget: at last those that lack turns for a
-// certain answer. Returns false if it was interrupted.
-bool measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget);
+// certain answer. Then the first epoch of the answer. Stops if the bench cannot go on.
+void measure_workers(WorkersBench& bench, WorkersFacts& facts, const Budget& budget);
+
+// Returns the numbers that take turns next: `facts.wanted`, or those of the sweep. Then, if the
+// largest number is the answer and training still waits: twice and four times as many. Else up to
+// three numbers between the answer and the next smaller one, or its neighbours if there are none.
+// The best one and those that need more turns (turns_missing()) take part. Empty if all failed.
+std::vector<int> next_numbers(const WorkersFacts& facts);
 
 }  // namespace howmany::reports

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured numbers of loader workers, and all facts that determine the answer. Values only; not
-// tied to any thread.
+// Measured numbers of loader workers, how they compare, and all facts that determine the answer.
+// Points with an error or without turns never win. Values only; not tied to any thread.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/statistics.h"
+#include "reports/results/efficiency.h"
 #include "reports/results/record.h"
 #include "reports/workers/bounds.h"
 
@@ -29,17 +29,6 @@ struct WorkersPoint {
   bool counts() const { return error.empty() && !rates.empty(); }
 };
 using WorkersPoints = std::vector<WorkersPoint>;  // by workers
-
-// Returns the point of that number. Adds it if it is missing.
-WorkersPoint& point_at(WorkersPoints& points, int workers);
-// Returns the point of that number, or nullptr.
-const WorkersPoint* find_point(const WorkersPoints& points, int workers);
-// Returns the first round that no point has.
-int next_round(const WorkersPoints& points);
-// Return the median of the turns. The interval is where the median of as many new turns is expected
-// (metric_over_rounds()). NaN without turns.
-Metric rate_of(const WorkersPoint& point);
-Metric stall_of(const WorkersPoint& point);
 
 struct WorkersFacts {
   LoaderDemand asked;
@@ -69,5 +58,42 @@ struct WorkersFacts {
   // The share of waiting means something only if something else takes time.
   bool shows_stall() const { return trains() || has_demand(); }
 };
+
+constexpr double kNoticeable = 1.05;  // noticeable factor of a rate
+constexpr int kMinTurns = 3;          // of each number that can win, for a certain answer
+
+// Returns the point of that number. Adds it if it is missing.
+WorkersPoint& point_at(WorkersPoints& points, int workers);
+// Returns the point of that number, or nullptr.
+const WorkersPoint* find_point(const WorkersPoints& points, int workers);
+// Returns the first round that no point has.
+int next_round(const WorkersPoints& points);
+// Return the median of the turns. The interval is where the median of as many new turns is expected
+// (metric_over_rounds()). NaN without turns.
+Metric rate_of(const WorkersPoint& point);
+Metric stall_of(const WorkersPoint& point);
+
+// Returns how many times as fast `point` is as `than`. The ratios of their common rounds decide,
+// because the speed of a shared machine changes between rounds. Without a common round, a third
+// point that shares rounds with both links them. Without one, there is no interval.
+Estimate gain(const WorkersPoints& points, const WorkersPoint& point, const WorkersPoint& than);
+// Returns the fastest point, or nullptr.
+const WorkersPoint* best_of(const WorkersPoints& points);
+// Returns the fewest workers that reach 98 % of `best`. A number that reaches 95 % suffices unless
+// its interval excludes 98 %, and without an interval 85 %: more workers must be shown to pay.
+const WorkersPoint& fewest_near(const WorkersPoints& points, const WorkersPoint& best);
+// Returns the answer so far: the fewest workers that meet the demand (a median stall of at most
+// max_stall). Without one, or if none does, the fewest near the best rate. nullptr if nothing was
+// measured.
+const WorkersPoint* chosen_of(const WorkersFacts& facts);
+// True if the turns do not exclude that `point` reaches 98 % of the best rate.
+bool may_win(const WorkersPoints& points, const WorkersPoint& point);
+// Returns a smaller number of workers than which `chosen` is faster by more than the smaller one
+// waited for data: a gain that loading does not explain. Or nullptr.
+const WorkersPoint* unexplained_by_stall(const WorkersPoints& points, const WorkersPoint& chosen);
+// Returns the turns that are missing for a certain answer, by workers: each number that can win
+// needs kMinTurns, and twice as many if its gain is unexplained. With a demand, only the answer can
+// win.
+std::map<int, int> turns_missing(const WorkersFacts& facts);
 
 }  // namespace howmany::reports

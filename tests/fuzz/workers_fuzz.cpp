@@ -6,9 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/workers/advise.h"
-#include "reports/workers/points.h"
+#include "reports/workers/bench.h"
 #include "reports/workers/render.h"
-#include "reports/workers/rows.h"
 #include "tests/reports/workers/examples.h"
 #include "tests/support/fuzz_driver.h"
 
@@ -52,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const InputError&) {
   }
   try {
-    limits_from_json(json, "fuzz");
+    worker_bounds(json, {}, 1000);
   } catch (const InputError&) {
   }
   try {

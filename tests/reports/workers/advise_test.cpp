@@ -10,10 +10,7 @@
 #include "core/base/schema/reasons.h"
 #include "core/base/text/json.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/compare.h"
-#include "reports/workers/points.h"
 #include "reports/workers/render.h"
-#include "reports/workers/search.h"
 #include "tests/reports/workers/examples.h"
 
 namespace howmany::reports {
@@ -32,9 +29,12 @@ void add_point(WorkersFacts& facts, int workers, double cores = 4) {
 }
 
 TEST(WorkersSearch, SweepsDoubleUpToTheLimit) {
-  EXPECT_THAT(numbers_to_sweep(0), ElementsAre(0));
-  EXPECT_THAT(numbers_to_sweep(6), ElementsAre(0, 1, 2, 4, 6));
-  EXPECT_THAT(numbers_to_sweep(8), ElementsAre(0, 1, 2, 4, 8));
+  WorkersFacts facts = example_facts();
+  EXPECT_THAT(next_numbers(facts), ElementsAre(0, 1, 2, 4, 8));
+  facts.bounds = {{"/dev/shm (PyTorch)", 6, true, ""}};
+  EXPECT_THAT(next_numbers(facts), ElementsAre(0, 1, 2, 4, 6));
+  facts.bounds[0].most = 0;
+  EXPECT_THAT(next_numbers(facts), ElementsAre(0));
 }
 
 TEST(WorkersSearch, SweepsThenRefines) {
@@ -253,7 +253,6 @@ TEST(WorkersCompare, AFailedNumberIsNone) {
   points[0].error = "signal 9";
   EXPECT_EQ(best_of(points), nullptr);
   EXPECT_EQ(best_of({}), nullptr);
-  EXPECT_EQ(fewest_that_feed(points, 0.5), nullptr);
 }
 
 TEST(WorkersPoints, AreInOrderAndKnowTheNextRound) {

@@ -9,8 +9,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
-#include "reports/workers/command.h"
-#include "reports/workers/rows.h"
+#include "reports/workers/bench.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "reports/workers/measure.h"
-#include "reports/workers/points.h"
 
 namespace howmany::reports {
 

@@ -6,10 +6,8 @@
 #include "core/base/schema/reasons.h"
 #include "reports/results/record.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/compare.h"
+#include "reports/workers/bench.h"
 #include "reports/workers/render.h"
-#include "reports/workers/rows.h"
-#include "reports/workers/search.h"
 
 namespace howmany::reports {
 namespace {
@@ -125,14 +123,13 @@ TEST(ScriptWorkers, AScriptThatOnlyLoadsHasAStallOnlyWithADemand) {
 }
 
 TEST(WorkersSearch, RefinesTheGapBelowTheAnswer) {
-  const auto refined = [](const WorkersPoints& points) {
-    return numbers_to_refine(points, fewest_near(points, *best_of(points)));
-  };
-  EXPECT_THAT(refined({point(0, 100), point(2, 200), point(4, 300)}), ElementsAre(4, 3));
-  EXPECT_THAT(refined({point(8, 200), point(16, 300), point(32, 301)}),
-              ElementsAre(16, 10, 12, 14));
+  const auto refined = [](const WorkersPoints& points) { return next_numbers(facts_of(points)); };
+  EXPECT_THAT(refined({point(0, 100, 0.9), point(2, 200, 0.9), point(4, 300)}), ElementsAre(3, 4));
+  EXPECT_THAT(refined({point(8, 200, 0.9), point(16, 300), point(32, 298)}),
+              ElementsAre(10, 12, 14, 16));
   EXPECT_THAT(refined({point(0, 300), point(1, 200)}), ElementsAre(0, 1));
-  EXPECT_THAT(refined({point(0, 100), point(1, 200), point(2, 150)}), ElementsAre(1, 0, 2));
+  EXPECT_THAT(refined({point(0, 100, 0.9), point(1, 200), point(2, 150)}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(refined({point(1, 300), point(2, 200), point(3, 150)}), ElementsAre(1, 2));
 }
 
 WorkersPoint with_turns(int workers, double rate, double stall, int turns) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/workers/rows.h"
+#include "reports/workers/bench.h"
 
 #include <fmt/format.h>
 
@@ -7,17 +7,29 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
+#include <filesystem>
+#include <stdexcept>
 #include <string_view>
 
 #include "core/base/schema/context.h"
+#include "core/base/schema/flags.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/schema/samples.h"
 #include "core/base/text/json.h"
+#include "reports/results/disturbance.h"
+#include "reports/results/machine.h"
 
 namespace howmany::reports {
 namespace {
+
+constexpr double kLoaderTimeout = 120;  // beyond the timed seconds
+constexpr double kLookSeconds = 0.1;
+
+// True for the bench's progress lines, which it prints for large folders.
+bool is_listing(const std::string& line) {
+  return line.ends_with(" files listed\n") || line.ends_with(" files checked\n");
+}
 
 std::string loader_unit(const std::string& counter) {
   if (counter.ends_with("_fraction")) return "ratio";
@@ -67,14 +79,91 @@ void add_turn(WorkersPoint& point, const BenchRow& row, int round) {
   point.rates[round] = rate;
   if (row.counters.contains(metric::kStallFraction))
     point.stalls.push_back(counter(row, metric::kStallFraction));
-  const auto keep = [&](double& figure, const char* name) { figure = counter(row, name, figure); };
-  keep(point.alone, metric::kAloneSamplesPerS);
-  keep(point.wait_p95_s, metric::kLatencyP95S);
-  keep(point.first_batch_s, metric::kFirstBatchS);
-  keep(point.bytes_per_worker, metric::kBytesPerWorker);
+  point.alone = counter(row, metric::kAloneSamplesPerS, point.alone);
+  point.wait_p95_s = counter(row, metric::kLatencyP95S, point.wait_p95_s);
+  point.first_batch_s = counter(row, metric::kFirstBatchS, point.first_batch_s);
+  point.bytes_per_worker = counter(row, metric::kBytesPerWorker, point.bytes_per_worker);
 }
 
 }  // namespace
+
+SuiteRun BenchRuns::run(const std::vector<std::string>& argv, const BenchScratch& scratch,
+                        double timeout_seconds) const {
+  Command command{.argv = argv, .timeout_seconds = timeout_seconds};
+  command.on_stderr = [this, line = std::string()](std::string_view text) mutable {
+    if (arguments_.verbose) return fmt::print(stderr, "{}", text);
+    for (const char c : text) {
+      line += c;
+      if (c != '\n') continue;
+      if (is_listing(line) && !arguments_.quiet) fmt::print(stderr, "{}", line);
+      line.clear();
+    }
+  };
+  SuiteRun run;
+  const LoadMeter meter;
+  run.ended = run_command(command);
+  run.busy_elsewhere = run.ended.ok() ? meter.busy_elsewhere() : kNaN;
+  if (run.ended.how == ProcessResult::How::kExited && run.ended.code == 2)
+    throw InputError(run.ended.last_line());
+  try {
+    if (std::filesystem::exists(scratch.bench)) run.file = read_bench(scratch.bench);
+    // The time budget did not suffice for these.
+    std::erase_if(run.file.rows,
+                  [](const BenchRow& row) { return row.counters.contains(metric::kSkipped); });
+    if (std::filesystem::exists(scratch.samples)) run.samples = read_samples(scratch.samples);
+  } catch (const InputError& error) {
+    run.problem = error.what();
+  }
+  return run;
+}
+
+SuiteRun BenchRuns::run_loader(const std::string& data, const std::vector<std::string>& more,
+                               double seconds, size_t cases) const {
+  const BenchScratch scratch(folder_);
+  const WorkersArguments& a = arguments_;
+  std::vector<std::string> argv = {find_program("loader_bench"), "--benchmark_out=" + scratch.bench,
+                                   "--benchmark_out_format=json"};
+  const auto add = [&](const Flag& flag, const std::string& value) {
+    argv.insert(argv.end(), {flag, value});
+  };
+  add(flag::kData, data);
+  add(flag::kBatchPerDevice, std::to_string(a.batch));
+  add(flag::kPrefetch, std::to_string(a.prefetch));
+  add(flag::kImageSize, std::to_string(a.image_size));
+  add(flag::kSeed, std::to_string(a.seed));
+  add(flag::kCaseBudget, fmt::format("{:.3f}", seconds));
+  add(flag::kSamplesFile, scratch.samples);
+  argv.insert(argv.end(), more.begin(), more.end());
+  return run(argv, scratch, 10 * seconds * static_cast<double>(cases) + kLoaderTimeout);
+}
+
+void BenchRuns::keep(SuiteRun run) {
+  run.file.context.erase(context::kLoaderLimits);
+  run.round = static_cast<int>(kept_.size());
+  kept_.push_back(std::move(run));
+  write_suite(folder_, "loader", kept_);
+}
+
+void BenchRuns::tell(const std::string& text) const {
+  if (!arguments_.quiet) fmt::print(stderr, "{}\n", text);
+}
+
+std::optional<nlohmann::json> look_at(const BenchRuns& runs, const std::string& data) {
+  const SuiteRun run = runs.run_loader(data, {flag::kWorkers, "0"}, kLookSeconds, 1);
+  if (interrupted()) return std::nullopt;
+  if (!run.problem.empty()) throw InputError(run.problem);
+  if (run.file.rows.empty()) throw std::runtime_error("loader_bench " + run.ended.describe());
+  const std::string& error = run.file.rows[0].error;
+  if (error.find("out of memory") != std::string::npos)
+    throw InputError(fmt::format("{}; lower --batch-per-device or --image-size", error));
+  if (!error.empty()) throw InputError(fmt::format("--data {}: {}", data, error));
+  return run.file.context;
+}
+
+nlohmann::json limits_in(const nlohmann::json& context) {
+  const JsonNode root(context, "loader_bench");
+  return parse_json(root.at(context::kLoaderLimits).string(), context::kLoaderLimits);
+}
 
 double counter(const BenchRow& row, const char* name, double otherwise) {
   const auto it = row.counters.find(name);
