@@ -14,7 +14,6 @@
 #include "reports/regression/command.h"
 #include "reports/regression/gate.h"
 #include "reports/regression/history.h"
-#include "reports/regression/history_command.h"
 #include "reports/regression/writer.h"
 
 namespace howmany::reports {

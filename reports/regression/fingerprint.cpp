@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -18,39 +17,34 @@
 namespace howmany::reports {
 namespace {
 
-constexpr std::array<std::string_view, 17> kDecisive = {context::kCpu,
-                                                        "cpu_model",
-                                                        "num_cpus",
-                                                        context::kCoresAllowed,
-                                                        context::kMemoryBytes,
-                                                        "caches",
-                                                        context::kGpu,
-                                                        "gpus",
-                                                        "gpu_name",
-                                                        "gpu_model",
-                                                        "gpu_count",
-                                                        "gpu_memory_bytes",
-                                                        context::kWorld,
-                                                        context::kLauncher,
-                                                        context::kBuildType,
-                                                        "library_build_type",
-                                                        "virtualization"};
-constexpr std::array<std::string_view, 11> kPassing = {"date",
-                                                       "load_avg",
-                                                       "mhz_per_cpu",
-                                                       "executable",
-                                                       "json_schema_version",
-                                                       "howmany_date",
-                                                       "howmany_blocks",
-                                                       "howmany_request",
-                                                       context::kCoresBecause,
-                                                       context::kCommit,
-                                                       metric::kBusyElsewhereFraction};
-
-template <size_t N>
-bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+constexpr std::string_view kDecisive[] = {context::kCpu,
+                                          "cpu_model",
+                                          "num_cpus",
+                                          context::kCoresAllowed,
+                                          context::kMemoryBytes,
+                                          "caches",
+                                          context::kGpu,
+                                          "gpus",
+                                          "gpu_name",
+                                          "gpu_model",
+                                          "gpu_count",
+                                          "gpu_memory_bytes",
+                                          context::kWorld,
+                                          context::kLauncher,
+                                          context::kBuildType,
+                                          "library_build_type",
+                                          "virtualization"};
+constexpr std::string_view kPassing[] = {"date",
+                                         "load_avg",
+                                         "mhz_per_cpu",
+                                         "executable",
+                                         "json_schema_version",
+                                         "howmany_date",
+                                         "howmany_blocks",
+                                         "howmany_request",
+                                         context::kCoresBecause,
+                                         context::kCommit,
+                                         metric::kBusyElsewhereFraction};
 
 // Groups the caches by level: {"L1": [{...}, {...}]}.
 std::map<std::string, nlohmann::json> by_level(const nlohmann::json& caches) {
@@ -110,10 +104,10 @@ Likeness likeness(const nlohmann::json& base, const nlohmann::json& candidate) {
   Likeness result;
   bool same_machine = true;
   for (const std::string& key : keys) {
-    if (is_one_of(kPassing, key)) continue;
+    if (std::ranges::count(kPassing, key) > 0) continue;
     const nlohmann::json a = base.value(key, nlohmann::json()),
                          b = candidate.value(key, nlohmann::json());
-    const bool decisive = is_one_of(kDecisive, key);
+    const bool decisive = std::ranges::count(kDecisive, key) > 0;
     if (a == b) continue;
     if (!is_known(a) || !is_known(b)) {
       if (decisive) result.unknown.push_back(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/regression/history_command.h"
+#include "reports/regression/history.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
-#include "reports/regression/change_text.h"
 #include "reports/regression/command.h"
+#include "reports/regression/text.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {

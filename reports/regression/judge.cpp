@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -13,11 +14,115 @@
 #include "core/base/schema/context.h"
 #include "core/base/text/names.h"
 #include "reports/regression/ranks.h"
-#include "reports/regression/row_test.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
 namespace {
+
+constexpr int64_t kManySamples = 9999;
+
+// Samples of one metric of one benchmark. Sorted by block if paired.
+struct Sides {
+  std::vector<double> base, candidate;
+};
+
+Interval as_change(const Interval& log_interval) {
+  return {std::expm1(log_interval.low), std::expm1(log_interval.high)};
+}
+
+bool all_equal(const std::vector<double>& values) {
+  return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+}
+
+bool all_positive(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double x) { return x > 0; });
+}
+
+std::vector<double> logs(std::vector<double> values) {
+  for (double& value : values) value = std::log(value);
+  return values;
+}
+
+void compare_exactly(Row& row) {
+  const double a = *row.base, b = *row.candidate;
+  if (a != 0) row.change = b / a - 1;
+  const bool worse = row.kind.better == Better::kLess ? b > a : b < a;
+  row.verdict = a == b ? Verdict::kSame : worse ? Verdict::kSlower : Verdict::kFaster;
+}
+
+std::optional<Shift> test_ratios(Row& row, const Sides& sides, bool paired) {
+  if (!all_positive(sides.base) || !all_positive(sides.candidate)) {
+    row.why = "has values of 0 or less: no ratio";
+    return std::nullopt;
+  }
+  const std::vector<double> a = logs(sides.base), b = logs(sides.candidate);
+  const double sign = row.kind.better == Better::kLess ? 1 : -1;
+  std::vector<double> worse = b, from = a;
+  for (double& x : worse) x *= sign;
+  for (double& x : from) x *= sign;
+  const double bound = std::log1p(row.floor);
+  Shift shift;
+  if (paired) {
+    for (size_t i = 0; i < worse.size(); ++i) worse[i] -= from[i];
+    shift = paired_shift(worse);
+    row.p_slower = signed_rank_above(worse, bound);
+    for (double& x : worse) x = -x;
+    row.p_faster = signed_rank_above(worse, bound);
+  } else {
+    shift = unpaired_shift(from, worse);
+    row.p_slower = rank_sum_above(from, worse, bound);
+    row.p_faster = rank_sum_above(worse, from, bound);
+  }
+  row.change = std::expm1(sign * shift.value);
+  if (shift.interval) {
+    Interval change = as_change(*shift.interval);
+    if (sign < 0) change = {1 / (1 + change.high) - 1, 1 / (1 + change.low) - 1};
+    row.interval = change;
+  }
+  return shift;
+}
+
+// Returns the number of samples that would settle the row at the current estimate. The interval's
+// width shrinks with the square root of the number.
+int64_t samples_to_settle(const Row& row, double shift, const Interval& interval, double same) {
+  const double half = (interval.high - interval.low) / 2;
+  const double edge = std::log1p(same), bound = std::log1p(row.floor);
+  const double to_same = edge - std::abs(shift), to_other = std::abs(shift) - bound;
+  const double distance = std::max({to_same, to_other, 1e-4});
+  const auto now = static_cast<double>(std::min(row.base_samples, row.candidate_samples));
+  const double times = half / distance;
+  return static_cast<int64_t>(
+      std::ceil(std::min<double>(kManySamples, now * std::max(1.1, times * times))));
+}
+
+// Returns "1 run a side" or "6 pairs".
+std::string runs_text(int64_t count, bool paired) {
+  return fmt::format("{} {}{}{}", count, paired ? "pair" : "run", count == 1 ? "" : "s",
+                     paired ? "" : " a side");
+}
+
+// Fills `row`. Its kind and floor must be set. Returns the shift of the logarithms (positive is
+// worse) if the p-values need Holm's correction. Returns nullopt if the row is decided or cannot be
+// tested.
+std::optional<Shift> test(Row& row, const Sides& sides, bool paired) {
+  row.base_samples = static_cast<int64_t>(sides.base.size());
+  row.candidate_samples = static_cast<int64_t>(sides.candidate.size());
+  if (sides.base.empty() || sides.candidate.empty()) {
+    row.why = "no block has both sides";
+    return std::nullopt;
+  }
+  row.base = median(sides.base);
+  row.candidate = median(sides.candidate);
+  if (row.kind.exact && all_equal(sides.base) && all_equal(sides.candidate)) {
+    compare_exactly(row);
+    return std::nullopt;
+  }
+  if (row.kind.exact) {
+    row.why = "differs from run to run of one program: tested, not compared exactly";
+    row.kind.exact = false;
+  }
+  return test_ratios(row, sides, paired);
+}
 
 std::vector<double> values_of(const std::vector<Sample>& samples) {
   std::vector<double> values;
@@ -233,12 +338,25 @@ class Judge {
     return inside ? Verdict::kSame : Verdict::kInconclusive;
   }
 
+  // Sets row.why and row.needed to the reason and the number of samples that would settle it.
   void explain(Row& row, const Shift& shift) const {
-    const int64_t least = std::max<int64_t>(fewest(), result_.paired ? 6 : 4);
-    const double within = std::max(options_.same_within, row.floor);
+    const bool paired = result_.paired;
+    const int64_t least = std::max<int64_t>(fewest(), paired ? 6 : 4);
+    const int64_t have = std::min(row.base_samples, row.candidate_samples);
+    row.needed = least;
+    std::string why = have == 1 ? "is too few;" : "are too few;";
+    if (shift.interval && have >= least) {
+      const double within = std::max(options_.same_within, row.floor);
+      row.needed = std::max(least, samples_to_settle(row, shift.value, *shift.interval, within));
+      why = fmt::format("are too few for this noise; {}",
+                        row.needed >= kManySamples ? "more than" : "about");
+    }
     const bool launches = base_.launches || candidate_.launches;
-    const char* option = result_.paired ? "--pairs " : launches ? "" : "--benchmark_repetitions=";
-    explain_doubt(row, shift, {least, within, result_.paired, option});
+    const char* option = paired ? "--pairs " : launches ? "" : "--benchmark_repetitions=";
+    why = fmt::format("{} {} {} would do", runs_text(have, paired), why, row.needed);
+    if (*option != 0 && row.needed < kManySamples)
+      why += fmt::format(" ({}{})", option, row.needed);
+    row.why += (row.why.empty() ? "" : "; ") + why;
   }
 
   // Computes the change of all benchmarks together, which may be too small to prove for one.

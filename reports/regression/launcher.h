@@ -50,7 +50,6 @@ class Launcher {
   // Throws LaunchError. Returns an empty suite if interrupted.
   Suite run();
   double last_wall_seconds() const { return wall_seconds_; }
-  const std::vector<std::string>& names() const { return names_; }  // valid after calibrate()
 
  private:
   // Benchmarks with equal iterations, run in one process.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of a gate, for live and recorded blocks. Values only; safe from any thread.
+// The launches of a gate and its rules, for live and recorded blocks. A block is a launch of both
+// sides. Values only; safe from any thread.
 //
+// Sample. The best repetition of one launch. Its index is the block, which pairs the sides.
 // Screen. A few pairs of all benchmarks.
 // Decision. Benchmarks that are not surely the same or better are measured again. Only these fresh
 //   pairs decide, so a regression is always confirmed on new data.
@@ -14,6 +16,14 @@
 #include "reports/regression/judge.h"
 
 namespace howmany::reports {
+
+// Adds the best repetition of each metric of `launch`, or the median if neither direction is
+// better.
+void add_launch(Suite& side, const Suite& launch, int64_t block, const MetricKinds& kinds = {});
+// Returns the samples of blocks [first, last).
+Suite blocks_of(const Suite& side, int64_t first, int64_t last);
+// Returns Google Benchmark JSON of a suite, which `howmany compare` pairs again.
+std::string bench_json(const Suite& suite);
 
 // Returns the benchmarks that need fresh pairs: suspected or undecided.
 std::vector<std::string> to_escalate(const Comparison& screen);

@@ -12,7 +12,7 @@
 #include "core/base/schema/exit_codes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
-#include "reports/regression/change_text.h"
+#include "reports/regression/text.h"
 
 namespace howmany::reports {
 

@@ -73,11 +73,7 @@ struct Comparison {
   bool nothing_judged() const;
 };
 
-// Returns the first that applies:
-// - 1: a regression
-// - 3: a side failed, or nothing was compared
-// - 5: nothing could be judged, or a row is inconclusive and `strict`
-// - 0: none of these
+// Returns the first that applies of 1, 3, 5 and 0 (see command.h).
 int exit_code(const Comparison& comparison, bool strict);
 // Returns the result in one or two sentences, "Slower: 2 of 40 measurements.".
 std::string headline(const Comparison& comparison);

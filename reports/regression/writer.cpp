@@ -2,6 +2,7 @@
 #include "reports/regression/writer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -24,10 +25,8 @@ const Writer& find_writer(const std::string& name) {
     if (writer.name == name) return writer;
     known.emplace_back(writer.name);
   }
-  std::string all;
-  for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
-  throw InputError(
-      fmt::format("unknown format \"{}\"{} (there are {})", name, did_you_mean(name, known), all));
+  throw InputError(fmt::format("unknown format \"{}\"{} (there are {})", name,
+                               did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
 }  // namespace howmany::reports

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "core/base/text/table.h"
+#include "reports/regression/text.h"
 #include "reports/regression/writer.h"
-#include "reports/regression/writers/common.h"
 
 namespace howmany::reports {
 namespace {

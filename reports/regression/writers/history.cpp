@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/base/text/json.h"
+#include "reports/regression/text.h"
 #include "reports/regression/writer.h"
-#include "reports/regression/writers/common.h"
 
 namespace howmany::reports {
 

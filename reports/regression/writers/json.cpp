@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "core/base/text/json.h"
+#include "reports/regression/text.h"
 #include "reports/regression/writer.h"
-#include "reports/regression/writers/common.h"
 
 namespace howmany::reports {
 namespace {
@@ -36,21 +36,10 @@ Json row_json(const Row& row) {
           {"why", row.why}};
 }
 
-const char* level_name(Likeness::Level level) {
-  switch (level) {
-    case Likeness::Level::kSame:
-      return "same";
-    case Likeness::Level::kComparable:
-      return "comparable";
-    case Likeness::Level::kNot:
-      break;
-  }
-  return "not comparable";
-}
-
 }  // namespace
 
 std::string as_json(const Comparison& c) {
+  constexpr const char* kLevels[] = {"same", "comparable", "not comparable"};
   Json rows = Json::array(), renamed = Json::array(), counts = Json::object();
   for (const Row& row : c.rows) rows.push_back(row_json(row));
   for (const auto& [was, is] : c.renamed) renamed.push_back({{"base", was}, {"candidate", is}});
@@ -63,7 +52,7 @@ std::string as_json(const Comparison& c) {
                     {"candidate", c.candidate},
                     {"paired", c.paired},
                     {"method", method(c)},
-                    {"machines", level_name(c.likeness.level)},
+                    {"machines", kLevels[static_cast<int>(c.likeness.level)]},
                     {"machines_differ", c.likeness.decisive},
                     {"also_differ", c.likeness.others},
                     {"counts", counts},

@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "core/base/text/table.h"
+#include "core/base/text/escape.h"
+#include "reports/regression/text.h"
 #include "reports/regression/writer.h"
-#include "reports/regression/writers/common.h"
 
 namespace howmany::reports {
 namespace {
 
-// Escapes text for XML 1.0. Replaces invalid characters by a question mark.
-std::string escaped_xml(const std::string& text) {
-  std::string out;
-  for (const char c : without_controls(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
+std::string escaped_xml(const std::string& text) { return escaped(text, size_t{1} << 30); }
 
 std::string outcome(const Row& row) {
   const std::string text = escaped_xml(sentence(row));

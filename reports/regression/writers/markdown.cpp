@@ -3,8 +3,8 @@
 
 #include "core/base/text/markdown.h"
 #include "core/base/text/table.h"
+#include "reports/regression/text.h"
 #include "reports/regression/writer.h"
-#include "reports/regression/writers/common.h"
 
 namespace howmany::reports {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "core/base/text/table.h"
+#include "reports/regression/text.h"
 #include "reports/regression/writer.h"
-#include "reports/regression/writers/common.h"
 
 namespace howmany::reports {
 namespace {

@@ -10,7 +10,6 @@
 #include <functional>
 #include <random>
 
-#include "reports/regression/history_command.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "reports/regression/change_text.h"
+#include "reports/regression/text.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {

@@ -7,7 +7,6 @@
 #include <random>
 #include <string>
 
-#include "reports/regression/launches.h"
 #include "reports/regression/rules.h"
 
 namespace howmany::reports {

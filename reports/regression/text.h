@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that several writers share.
+// Short texts of rows, changes and ratios, for any value of an untrusted file. Values only; safe
+// from any thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
-#include "reports/regression/change_text.h"
-#include "reports/regression/judge.h"
+#include "reports/regression/verdict.h"
 
 namespace howmany::reports {
+
+// A share as percent with a sign: "+5.21 %", "+9900 %", "> 1000x". "-" if it is not finite.
+std::string change_text(double share, int decimals = 2);
+// "1.053", "120", "> 1000x".
+std::string ratio_text(double ratio);
+// "[+3.10, +7.40] %". "" if there is no interval.
+std::string interval_text(const std::optional<Interval>& interval);
 
 std::string change_text(const Row& row);                        // "+5.21 %", or "-" if unknown
 std::string value_text(const Row& row, std::optional<double>);  // "1.23 ms", "4.5 M 1/s"
