@@ -25,7 +25,7 @@
 #include "reports/gpus/command.h"
 #include "reports/memory/command.h"
 #include "reports/predict/command.h"
-#include "reports/regression/cli.h"
+#include "reports/regression/command.h"
 #include "reports/results/machine.h"
 #include "reports/transfer/command.h"
 #include "reports/workers/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/regression/cli.h"
+#include "reports/regression/command.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,6 @@
 #include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
 #include "core/base/schema/flags.h"
-#include "reports/regression/command.h"
 #include "reports/regression/gate.h"
 #include "reports/regression/history.h"
 #include "reports/regression/writer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command `howmany compare`. Results go to stdout, everything else to stderr.
+// The commands `compare`, `gate` and `history`. Results go to stdout, everything else to stderr.
 //
 // Exit codes:
 // - 0: no regression
@@ -16,7 +16,16 @@
 
 #include "reports/regression/judge.h"
 
+namespace CLI {
+class App;
+}
+
 namespace howmany::reports {
+
+// Each adds options to the subcommand. If it runs, it sets `code`, which must outlive `sub`.
+void add_compare(CLI::App& sub, int& code);
+void add_gate(CLI::App& sub, int& code);
+void add_history(CLI::App& sub, int& code);
 
 // Options for judging and output, shared by `compare` and `gate`.
 struct JudgeArguments {

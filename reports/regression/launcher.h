@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches one side of a gate and reads its results. Works with any program that takes Google
+// Launches the sides of a gate and reads their results. Works with any program that takes Google
 // Benchmark's flags (1.5 or later; calibrate() detects which) or prints such JSON by itself. One
 // thread.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -69,6 +70,27 @@ class Launcher {
   std::map<std::string, int64_t> iterations_;
   std::vector<std::string> names_, chosen_;
   std::vector<Group> groups_ = {{}};
+  double wall_seconds_ = 0;
+};
+
+// One side: a command, or several programs of a build folder.
+class Side {
+ public:
+  Side(std::string name, const std::vector<std::vector<std::string>>& commands,
+       const LaunchOptions& options);
+
+  Suite calibrate();
+  bool fix_iterations(const Suite& calibrated);
+  void choose(const std::vector<std::string>& names);
+  Suite run();
+  double wall_seconds() const { return wall_seconds_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  Suite each(Suite (Launcher::*start)());
+
+  std::string name_;
+  std::vector<std::unique_ptr<Launcher>> programs_;
   double wall_seconds_ = 0;
 };
 

@@ -29,28 +29,31 @@ double normal_above(double z) {
   return boost::math::cdf(boost::math::complement(boost::math::normal(), z));
 }
 
+// Calls `take` with the places [from, to) of each group of equal values.
+template <class Take>
+void each_tie(const std::vector<double>& values, const Take& take) {
+  for (size_t from = 0, to = 0; from < values.size(); from = to) {
+    while (to < values.size() && values[to] == values[from]) ++to;
+    take(from, to);
+  }
+}
+
 // Returns twice the midrank of each value, an integer even with ties. `values` is ascending.
 std::vector<int64_t> doubled_midranks(const std::vector<double>& values) {
-  std::vector<int64_t> ranks(values.size());
-  for (size_t i = 0; i < values.size();) {
-    size_t end = i;
-    while (end < values.size() && values[end] == values[i]) ++end;
-    for (size_t k = i; k < end; ++k) ranks[k] = static_cast<int64_t>(i + end + 1);
-    i = end;
-  }
+  std::vector<int64_t> ranks;
+  each_tie(values, [&](size_t from, size_t to) {
+    ranks.insert(ranks.end(), to - from, static_cast<int64_t>(from + to + 1));
+  });
   return ranks;
 }
 
 // Returns the sum of t^3 - t over groups of t tied values.
 double tie_term(const std::vector<double>& values) {
   double sum = 0;
-  for (size_t i = 0; i < values.size();) {
-    size_t end = i;
-    while (end < values.size() && values[end] == values[i]) ++end;
-    const auto t = static_cast<double>(end - i);
+  each_tie(values, [&](size_t from, size_t to) {
+    const auto t = static_cast<double>(to - from);
     sum += t * t * t - t;
-    i = end;
-  }
+  });
   return sum;
 }
 

@@ -242,9 +242,6 @@ class Builder {
     }
     for (const auto& [name, value] : row.counters)
       benchmark.metrics[name].push_back({index, value});
-    const bool first = benchmark.most_iterations == 0;
-    benchmark.least_iterations =
-        first ? row.iterations : std::min(benchmark.least_iterations, row.iterations);
     benchmark.most_iterations = std::max(benchmark.most_iterations, row.iterations);
   }
 

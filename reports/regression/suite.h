@@ -26,7 +26,7 @@ struct Benchmark {
   std::map<std::string, double> aggregates;            // median, else mean, if there are no samples
   std::string error;                                   // the first error
   std::string skipped;                                 // reason if skipped
-  int64_t least_iterations = 0, most_iterations = 0;   // of the samples; 0: unknown
+  int64_t most_iterations = 0;                         // of the samples; 0: unknown
 };
 
 struct Suite {

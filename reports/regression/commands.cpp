@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/regression/sides.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,13 +6,13 @@
 #include <filesystem>
 #include <set>
 
-#include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "reports/regression/gate.h"
+#include "reports/regression/launcher.h"
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -77,47 +75,6 @@ std::vector<std::string> script_command(const Flag& option, const std::string& t
 }
 
 }  // namespace
-
-Side::Side(std::string name, const std::vector<std::vector<std::string>>& commands,
-           const LaunchOptions& options)
-    : name_(std::move(name)) {
-  for (const auto& command : commands) {
-    programs_.push_back(std::make_unique<Launcher>(name_, command, options));
-  }
-}
-
-Suite Side::each(Suite (Launcher::*start)()) {
-  Suite all;
-  all.source = name_;
-  all.launches = true;
-  wall_seconds_ = 0;
-  std::set<std::string> names;
-  for (const auto& program : programs_) {
-    Suite one = ((*program).*start)();
-    wall_seconds_ += program->last_wall_seconds();
-    if (all.context.empty()) all.context = std::move(one.context);
-    for (Benchmark& benchmark : one.benchmarks) {
-      if (!names.insert(benchmark.name).second) {
-        throw LaunchError(
-            fmt::format("{}: two programs have a benchmark {}", name_, benchmark.name));
-      }
-      all.benchmarks.push_back(std::move(benchmark));
-    }
-  }
-  return all;
-}
-
-Suite Side::calibrate() { return each(&Launcher::calibrate); }
-Suite Side::run() { return each(&Launcher::run); }
-
-bool Side::fix_iterations(const Suite& calibrated) {
-  return std::all_of(programs_.begin(), programs_.end(),
-                     [&](const auto& program) { return program->fix_iterations(calibrated); });
-}
-
-void Side::choose(const std::vector<std::string>& names) {
-  for (const auto& program : programs_) program->choose(names);
-}
 
 Commands commands_of(const GateArguments& a) {
   const bool commands = !a.base.empty() && !a.candidate.empty();
