@@ -28,11 +28,4 @@ struct GateArguments {
 
 int run_gate(const GateArguments& arguments);
 
-struct Commands {
-  std::vector<std::vector<std::string>> base, candidate;
-};
-// Returns the commands of --base and --candidate, or script_bench with the training commands, or
-// the programs that both build folders have. Throws InputError.
-Commands commands_of(const GateArguments& arguments);
-
 }  // namespace howmany::reports

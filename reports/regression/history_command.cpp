@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/regression/history.h"
+#include "reports/regression/history_command.h"
 
 #include <fmt/format.h>
 

@@ -3,19 +3,16 @@
 // rows. Every file of the folder is complete after each run. One thread.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "core/base/budget.h"
 #include "reports/comm/run.h"
 #include "reports/results/scratch.h"
-#include "reports/script/script.h"
 #include "reports/workers/command.h"
-#include "reports/workers/measure.h"
+#include "reports/workers/points.h"
 
 namespace howmany::reports {
 
@@ -50,16 +47,6 @@ class BenchRuns {
 std::optional<nlohmann::json> look_at(const BenchRuns& runs, const std::string& data);
 // Returns the member loader_limits of that context (worker_bounds()).
 nlohmann::json limits_in(const nlohmann::json& context);
-
-// Measures this program's own loader. `has_files`: a first epoch reads them from storage.
-std::unique_ptr<WorkersBench> make_loader_bench(BenchRuns& runs, const Budget& budget,
-                                                bool has_files);
-// Measures PyTorch's DataLoader in a script: the user's own, or torch_loader().
-std::unique_ptr<WorkersBench> make_script_bench(BenchRuns& runs, const Script& script,
-                                                const nlohmann::json& limits);
-// Writes a script that only loads --data to `folder`, and returns its command. Throws InputError if
-// there is no such Python.
-Script torch_loader(const WorkersArguments& arguments, const std::string& folder, double demand);
 
 double counter(const BenchRow& row, const char* name, double otherwise = 0);
 // Converts a row to a measurement. The name before the first "word:" is the case; the rest are

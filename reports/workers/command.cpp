@@ -28,9 +28,10 @@
 #include "reports/results/rounds.h"
 #include "reports/results/run_folder.h"
 #include "reports/workers/advise.h"
-#include "reports/workers/bench.h"
 #include "reports/workers/demand.h"
+#include "reports/workers/loader_bench.h"
 #include "reports/workers/render.h"
+#include "reports/workers/script_bench.h"
 
 namespace howmany::reports {
 namespace {
@@ -77,9 +78,9 @@ Demand demand_of(const WorkersArguments& a, const std::string& folder) {
 // The user's own script decides what concerns samples, and its words are not shown.
 nlohmann::json request_json(const WorkersArguments& a, const WorkersFacts& facts) {
   nlohmann::json all = {{"command", "workers"},
-                                {"workers", a.workers},
-                                {"devices", a.devices},
-                                {"time_budget", a.time_budget}};
+                        {"workers", a.workers},
+                        {"devices", a.devices},
+                        {"time_budget", a.time_budget}};
   if (!facts.script.empty()) all.update({{"script", facts.script}, {"loader", a.loader}});
   if (facts.trains()) return all;
   all.update({{"data", a.data},

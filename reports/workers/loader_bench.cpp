@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/workers/loader_bench.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,7 +12,6 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
 #include "reports/results/disturbance.h"
-#include "reports/workers/bench.h"
 
 namespace howmany::reports {
 namespace {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "reports/workers/script_bench.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,7 +13,6 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
-#include "reports/workers/bench.h"
 
 namespace howmany::reports {
 namespace {

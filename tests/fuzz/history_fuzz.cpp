@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads damaged histories. Either throws InputError, or finds changes within the points.
-#include "reports/regression/history.h"
+#include "reports/regression/history_command.h"
 #include "reports/results/record.h"
 #include "tests/support/fuzz_driver.h"
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <random>
 
+#include "reports/regression/history_command.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
