@@ -161,6 +161,7 @@ class Gate {
       return exit_code::kNotComparable;
     }
     plan();
+    if (screen_ == 0) add_block(first_);
     measure(screen_, "screen", 1);
     const Comparison screen = judged(0, {});
     const std::vector<std::string> open = to_escalate(screen);
@@ -184,18 +185,17 @@ class Gate {
 
  private:
   void calibrate() {
-    std::array<Suite, 2> first;
-    for (size_t i = 0; i < first.size(); ++i) {
-      first[i] = programs_[i].calibrate();
-      sides_[i].context = first[i].context;
+    for (size_t i = 0; i < first_.size(); ++i) {
+      first_[i] = programs_[i].calibrate();
+      sides_[i].context = first_[i].context;
       sides_[i].context["howmany_blocks"] = folder_;
       if (interrupted()) return;
       block_seconds_ += programs_[i].wall_seconds();
-      note_odd(first[i], i);
+      note_odd(first_[i], i);
     }
-    refuse_unknown_metrics(first[0], first[1], options_);
-    const bool fixed =
-        !a_.plain && programs_[0].fix_iterations(first[0]) && programs_[1].fix_iterations(first[0]);
+    refuse_unknown_metrics(first_[0], first_[1], options_);
+    const bool fixed = !a_.plain && programs_[0].fix_iterations(first_[0]) &&
+                       programs_[1].fix_iterations(first_[0]);
     if (!fixed) notes_.emplace_back("iterations: as each process chooses them");
   }
 
@@ -204,7 +204,7 @@ class Gate {
   void plan() {
     if (fits(screen_ + pairs_)) return;
     const auto affordable = static_cast<int>(budget_.left() / block_seconds_);
-    screen_ = std::clamp(affordable, 1, std::clamp(affordable / 4, kMinPairs, screen_));
+    screen_ = std::min(affordable, std::clamp(affordable / 4, kMinPairs, screen_));
     pairs_ = std::clamp(affordable - screen_, kMinPairs, pairs_);
     const double enough = budget_.elapsed() + 1.2 * 2 * kMinPairs * block_seconds_;
     notes_.push_back(
@@ -221,6 +221,7 @@ class Gate {
 
   // Ends early if the rest of the `least` pairs, or one more, does not fit into the time budget.
   void measure(int pairs, const std::string& what, int least) {
+    if (pairs == 0) return;
     if (!a_.judge.quiet) {
       fmt::print(stderr, "{}: {} pairs, about {}\n", what, pairs,
                  format_seconds(std::ceil(pairs * block_seconds_)));
@@ -239,6 +240,10 @@ class Gate {
       if (interrupted()) return;  // incomplete blocks are dropped
     }
     block_seconds_ = programs_[0].wall_seconds() + programs_[1].wall_seconds();
+    add_block(both);
+  }
+
+  void add_block(const std::array<Suite, 2>& both) {
     for (size_t i = 0; i < both.size(); ++i) {
       note_odd(both[i], i);
       add_launch(sides_[i], both[i], block_, options_.kinds);
@@ -294,7 +299,7 @@ class Gate {
   RunOrder order_;
   // [0] is the base, [1] the candidate.
   std::array<Side, 2> programs_;
-  std::array<Suite, 2> sides_;
+  std::array<Suite, 2> sides_, first_;  // first_: calibration, the only pair if no other fits
   std::array<std::vector<Benchmark>, 2> odd_;
   std::vector<std::string> notes_;
   int screen_ = a_.screen, pairs_ = a_.pairs;
