@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 import unittest
 
 import processes
@@ -27,20 +26,8 @@ class Interrupt(programs.TestCase):
         self.out = self.folder / "out"
 
     def start(self, *arguments):
-        process = subprocess.Popen(
-            [programs.BIN / "howmany", "gpus", *COMMON, *arguments, "--out", self.out],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
-
-    def wait_until(self, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (value := condition()):
-            self.assertLess(time.monotonic(), end, f"waited for {what}")
-            time.sleep(0.02)
-        return value
+        return self.popen(programs.BIN / "howmany", "gpus", *COMMON, *arguments, "--out", self.out,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def summary(self):
         return json.loads((self.out / "summary.json").read_text())

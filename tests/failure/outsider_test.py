@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 import unittest
 
 import processes
@@ -49,13 +48,8 @@ def free_port():
 @unittest.skipUnless(os.geteuid() == 0, "only root may start programs of another user")
 class Outsider(programs.TestCase):
     def popen(self, *command, **options):
-        process = subprocess.Popen(list(map(str, command)), text=True, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-        for stream in (process.stdin, process.stdout, process.stderr):
-            self.addCleanup(stream.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
+        return super().popen(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, **options)
 
     def outsider(self, code, *arguments, user=NOBODY):
         return self.popen("/usr/bin/python3", "-c", code, *arguments, user=user, cwd="/")
@@ -63,13 +57,6 @@ class Outsider(programs.TestCase):
     def rank(self, rank, **environment):
         return self.popen(programs.BIN / "howmany-train", *TRAIN, env={
             **os.environ, "RANK": str(rank), "WORLD_SIZE": "2", **environment})
-
-    def wait_until(self, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (value := condition()):
-            self.assertLess(time.monotonic(), end, f"waited for {what}")
-            time.sleep(0.01)
-        return value
 
     def meet_with_an_outsider(self, folder):
         """Returns what rank 0 says after an outsider has connected to its port first."""

@@ -32,26 +32,16 @@ class Ranks:
         """A run of two ranks that would go on for ever; its temporary files go to self.scratch."""
         self.out = open(self.folder / "out", "w+")
         self.err = open(self.folder / "err", "w+")
-        process = subprocess.Popen(
-            [programs.BIN / program, *map(str, arguments), "--model", "mlp:sizes=64-64-10",
-             "--mode", "ddp", "--backend", self.backend, "--devices", "cpu:0,cpu:1", "--oversubscribe"],
-            stdout=self.out, stderr=self.err, env={**os.environ, "TMPDIR": str(self.scratch)})
         self.addCleanup(self.out.close)
         self.addCleanup(self.err.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
+        return self.popen(
+            programs.BIN / program, *arguments, "--model", "mlp:sizes=64-64-10", "--mode", "ddp",
+            "--backend", self.backend, "--devices", "cpu:0,cpu:1", "--oversubscribe",
+            stdout=self.out, stderr=self.err, env={**os.environ, "TMPDIR": str(self.scratch)})
 
     def read(self, file):
         file.flush()
         return pathlib.Path(file.name).read_text()
-
-    def wait_until(self, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (value := condition()):
-            self.assertLess(time.monotonic(), end, f"waited for {what}: {self.read(self.err)}")
-            time.sleep(0.02)
-        return value
 
     def start_training(self, *arguments):
         """Returns the process and its ranks' pids once both ranks are in the middle of steps."""

@@ -45,23 +45,12 @@ class Start(programs.TestCase):
 
     def popen(self, *command, **options):
         environment = {**os.environ, "TMPDIR": str(self.scratch), **options.pop("env", {})}
-        process = subprocess.Popen([programs.BIN / command[0], *map(str, command[1:])],
-                                   text=True, env=environment, **options)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
+        return super().popen(programs.BIN / command[0], *command[1:], env=environment, **options)
 
     def run_program(self, *command, **options):
         process = self.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
         out, err = process.communicate(timeout=PATIENCE)
         return programs.Result(process.returncode, out, err)
-
-    def wait_until(self, what, condition):
-        end = time.monotonic() + PATIENCE
-        while not (value := condition()):
-            self.assertLess(time.monotonic(), end, f"waited for {what}")
-            time.sleep(0.002)
-        return value
 
     def assert_nothing_left(self):
         self.wait_until("empty folders", lambda: not list(self.scratch.iterdir()))

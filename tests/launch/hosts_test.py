@@ -32,11 +32,8 @@ class OnHosts(programs.TestCase):
         self.addCleanup(self.hosts.remove)
 
     def start(self, command):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, "TMPDIR": str(self.folder)})
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        return process
+        return self.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "TMPDIR": str(self.folder)})
 
 
 class TwoHosts(OnHosts):

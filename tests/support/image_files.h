@@ -2,8 +2,6 @@
 // JPEG, PNG and WebP files with the pixels of a function, and a temporary folder for them.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdio>
 // jpeglib.h needs size_t and FILE declared before it.
 #include <jpeglib.h>
@@ -13,13 +11,14 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "core/base/private_folder.h"
 
 namespace howmany::testing_support {
 
@@ -32,32 +31,16 @@ inline Rgb slope(int x, int y) {
   return {level(40 + x / 3), level(200 - y / 2), level(60 + (x + y) / 5)};
 }
 
-class TempFolder {
+class TempFolder : public PrivateFolder {
  public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "howmany-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
-    path_ = name;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  std::string path() const { return path_.string(); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string operator/(const std::string& name) const { return path() + "/" + name; }
   // Writes a file and creates its folders. Returns its path.
   std::string write(const std::string& name, const std::string& bytes) const {
-    const auto file = path_ / name;
+    const std::filesystem::path file = *this / name;
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << bytes;
     return file.string();
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 struct JpegKind {

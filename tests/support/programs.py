@@ -63,21 +63,6 @@ def read_bytes(path):
         return b""
 
 
-def rank_process(parent, rank):
-    """Returns the pid of the child of `parent` that was started as this rank."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        for entry in pathlib.Path("/proc").glob("[0-9]*"):
-            try:
-                status, environment = (entry / "stat").read_text(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if int(status.rsplit(")", 1)[1].split()[1]) == parent and \
-                    f"RANK={rank}".encode() in environment.split(b"\0"):
-                return int(entry.name)
-    raise AssertionError(f"no rank {rank} under {parent}")
-
-
 class TestCase(unittest.TestCase):
     """Has `self.folder`, an empty folder that is removed after the case."""
 
@@ -85,6 +70,23 @@ class TestCase(unittest.TestCase):
         keeper = tempfile.TemporaryDirectory(prefix="hm_test_")
         self.addCleanup(keeper.cleanup)
         self.folder = pathlib.Path(keeper.name)
+
+    def popen(self, *command, **options):
+        """Starts a process with text streams. It is killed after the case."""
+        process = subprocess.Popen([str(word) for word in command], text=True, **options)
+        for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+            self.addCleanup(stream.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_until(self, what, condition, seconds=60):
+        """Returns the first true value of condition()."""
+        end = time.monotonic() + seconds
+        while not (value := condition()):
+            self.assertLess(time.monotonic(), end, f"waited for {what}")
+            time.sleep(0.002)
+        return value
 
     def assert_refused(self, result, *words, code=2):
         """Asserts that the program printed one line with the given words and exited with this

@@ -36,22 +36,11 @@ class Script(programs.TestCase):
         """Starts the parent of the ranks and returns it. Its temporary files go to self.scratch."""
         self.scratch, self.bench = self.folder / "tmp", self.folder / "bench.json"
         self.scratch.mkdir()
-        process = subprocess.Popen([PYTHON, SCRIPT, *words(*more), f"--benchmark_out={self.bench}"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, "TMPDIR": str(self.scratch), **environment})
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return process
+        return self.popen(PYTHON, SCRIPT, *words(*more), f"--benchmark_out={self.bench}", stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(self.scratch), **environment})
 
     def rows(self):
         return json.loads(self.bench.read_text())["benchmarks"]
-
-    def wait_until(self, what, condition):
-        end = time.monotonic() + LIMIT
-        while not (value := condition()):
-            self.assertLess(time.monotonic(), end, f"waited for {what}")
-            time.sleep(0.05)
-        return value
 
 
 class Cases(programs.TestCase):

@@ -7,10 +7,10 @@ import json
 import os
 import signal
 import subprocess
-import time
 import unittest
 
 import images
+import processes
 import programs
 
 # Enough layers for one stage on each of three devices.
@@ -202,23 +202,16 @@ class Speedup(programs.TestCase):
         self.assert_refused(speedup(*arguments), "zero.jpg")
 
     def start(self, *arguments):
-        running = subprocess.Popen(
-            [str(programs.BIN / "speedup_bench"), *map(str, SMALL), *arguments,
-             f"--benchmark_out={self.folder / 'out.json'}"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(running.kill)
-        return running
+        return self.popen(programs.BIN / "speedup_bench", *SMALL, *arguments,
+                          f"--benchmark_out={self.folder / 'out.json'}",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def rows(self):
         return json.loads((self.folder / "out.json").read_text() or '{"benchmarks": []}')["benchmarks"]
 
     def wait_for_rows(self, count):
         """Waits until the JSON has this many rows. It must be readable at all times."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if (self.folder / "out.json").exists() and len(self.rows()) >= count:
-                return
-        self.fail(f"no {count} rows in {self.folder}")
+        self.wait_until(f"{count} rows", lambda: (self.folder / "out.json").exists() and len(self.rows()) >= count)
 
     def test_killed_it_keeps_what_it_measured(self):
         running = self.start("--mode", "single,data_parallel,ddp", "--backend", "local",
@@ -234,7 +227,8 @@ class Speedup(programs.TestCase):
                              "--oversubscribe", "--min-iterations", "20000", "--max-iterations",
                              "20000")
         self.wait_for_rows(1)
-        os.kill(programs.rank_process(running.pid, 1), signal.SIGKILL)
+        rank = self.wait_until("rank 1", lambda: processes.ranks_below(running.pid).get(1))
+        os.kill(rank, signal.SIGKILL)
         _, err = running.communicate(timeout=90)
         self.assertEqual(running.returncode, 3, err)
         self.assertIn("rank 1 of 2", err)

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import unittest
 
+import processes
 import programs
 
 
@@ -159,10 +160,8 @@ class Train(programs.TestCase):
         self.assertIn("howmany train --mode ddp", done.out)
 
     def endless(self, *arguments):
-        running = subprocess.Popen(
-            [str(programs.BIN / "howmany-train"), "--epochs", "1000000", *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-        self.addCleanup(running.kill)
+        running = self.popen(programs.BIN / "howmany-train", "--epochs", "1000000", *arguments,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         first = running.stdout.readline()  # training has started
         self.assertIn("Loss: ", first)
         return running
@@ -181,7 +180,7 @@ class Train(programs.TestCase):
     def test_a_killed_rank_is_named_and_3(self):
         running = self.endless("--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0-1",
                                "--oversubscribe")
-        os.kill(programs.rank_process(running.pid, 1), signal.SIGKILL)
+        os.kill(processes.ranks_below(running.pid)[1], signal.SIGKILL)
         _, err = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 3, err)
         self.assertIn("rank 1 of 2", err)
@@ -190,7 +189,7 @@ class Train(programs.TestCase):
     def test_a_rank_that_hangs_is_given_up_and_3(self):
         running = self.endless("--mode", "ddp", "--backend", "gloo", "--devices", "cpu:0-1",
                                "--oversubscribe", "--timeout", "2")
-        os.kill(programs.rank_process(running.pid, 1), signal.SIGSTOP)
+        os.kill(processes.ranks_below(running.pid)[1], signal.SIGSTOP)
         _, err = running.communicate(timeout=60)
         self.assertEqual(running.returncode, 3, err)
         self.assertIn("rank 0 of 2", err)

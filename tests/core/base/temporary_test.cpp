@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // labels: process
 #include "core/base/temporary.h"
+#include "tests/support/message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,13 +51,9 @@ TEST_F(Temporary, DirectoryIsTmpdir) {
 
 TEST_F(Temporary, DirectoryThrowsIfTmpdirIsMissing) {
   setenv("TMPDIR", (root_ + "/absent").c_str(), 1);
-  try {
-    temporary_directory();
-    FAIL() << "no exception";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("TMPDIR"),
-                                               ::testing::HasSubstr(root_ + "/absent")));
-  }
+  EXPECT_THAT(
+      message_of<std::invalid_argument>([&] { temporary_directory(); }),
+      ::testing::AllOf(::testing::HasSubstr("TMPDIR"), ::testing::HasSubstr(root_ + "/absent")));
   unsetenv("TMPDIR");
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/data/image_folder.h"
 #include "tests/support/image_files.h"
+#include "tests/support/message_of.h"
 #include "tests/support/npy_files.h"
 #include "tests/support/tar_files.h"
 
@@ -26,12 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string refusal(const std::string& path, const DataOptions& options = {}) {
-  try {
-    open_data(path, options);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "opened";
+  return message_of<Error>([&] { open_data(path, options); });
 }
 
 template <class X, class Y>
@@ -166,12 +162,8 @@ TEST(RawTensors, AFileThatShrinksIsAnErrorNotASignal) {
       folder.write("a.npy", npy_file<float>("<f4", "(4096, 4)", std::vector<float>(16384, 1)));
   const OpenedData data = open_data(path, {});
   fs::resize_file(path, 4096);
-  try {
-    row<float, int64_t>(*data.dataset, 4000);
-    ADD_FAILURE() << "read what is no longer there";
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("shorter"));
-  }
+  EXPECT_THAT(message_of<Error>([&] { row<float, int64_t>(*data.dataset, 4000); }),
+              HasSubstr("shorter"));
 }
 
 // ---- tokens

@@ -15,6 +15,7 @@
 #include "core/data/images/transform.h"
 #include "core/data/loader.h"
 #include "tests/support/image_files.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -47,16 +48,8 @@ Sample get(const Dataset& dataset, int64_t index, uint64_t key = 0) {
   return sample;
 }
 
-// Returns the message of the exception that `call` throws.
-template <typename Exception = Error, typename F>
-std::string message(F&& call) {
-  try {
-    call();
-  } catch (const Exception& e) {
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing thrown";
-  return {};
+std::string folder_refusal(const std::string& root) {
+  return message_of<Error>([&] { image_folder(root, kPlain); });
 }
 
 ImageFolder skipping(const TempFolder& root, ImageFolderOptions options = kPlain) {
@@ -308,7 +301,7 @@ TEST(ImageFolderBad, RefuseNamesTheFirstAndCountsAll) {
   const TempFolder root;
   root.write("a/good.png", png_file(8, 8));
   for (int i = 0; i < 8; ++i) root.write("a/" + std::to_string(i) + ".jpg", "");
-  const std::string text = message([&] { image_folder(root.path(), kPlain); });
+  const std::string text = folder_refusal(root.path());
   EXPECT_THAT(text, AllOf(HasSubstr("8 of 9 images are bad"), HasSubstr("a/0.jpg (empty file)"),
                           HasSubstr("and 3 more"), Not(HasSubstr("7.jpg"))));
   EXPECT_EQ(text.find('\n'), std::string::npos);
@@ -372,8 +365,8 @@ TEST(ImageFolderBad, DamagedDataIsFoundInDecoding) {
 
   const ImageFolder refusing = image_folder(root.path(), kPlain);
   ::testing::internal::CaptureStderr();
-  EXPECT_THAT(message([&] { get(*refusing.dataset, 1); }), HasSubstr("a/1.jpg: "));
-  EXPECT_THAT(message([&] { get(*refusing.dataset, 2); }), HasSubstr("b/2.png: "));
+  EXPECT_THAT(message_of<Error>([&] { get(*refusing.dataset, 1); }), HasSubstr("a/1.jpg: "));
+  EXPECT_THAT(message_of<Error>([&] { get(*refusing.dataset, 2); }), HasSubstr("b/2.png: "));
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 
   const ImageFolder skip = skipping(root);
@@ -418,7 +411,7 @@ TEST(ImageFolderBad, ThrowsIfNothingCanBeDecoded) {
   const TempFolder root;
   root.write("a/0.jpg", damaged(jpeg_file(200, 200)));
   const ImageFolder folder = skipping(root);
-  EXPECT_THAT(message([&] { get(*folder.dataset, 0); }), HasSubstr("none of 1 images"));
+  EXPECT_THAT(message_of<Error>([&] { get(*folder.dataset, 0); }), HasSubstr("none of 1 images"));
 }
 
 TEST(ImageFolder, ReportsScanProgress) {
@@ -439,16 +432,15 @@ TEST(ImageFolder, ReportsScanProgress) {
 
 TEST(ImageFolderBad, RefusesRootsThatAreNoDatasets) {
   const TempFolder root;
-  EXPECT_THAT(message([&] { image_folder(root / "missing", kPlain); }),
-              HasSubstr("does not exist"));
-  EXPECT_THAT(message([&] { image_folder(root.path(), kPlain); }), HasSubstr("no class folders"));
+  EXPECT_THAT(folder_refusal(root / "missing"), HasSubstr("does not exist"));
+  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("no class folders"));
   const std::string file = root.write("loose.jpg", jpeg_file(8, 8));
-  EXPECT_THAT(message([&] { image_folder(file, kPlain); }), HasSubstr("not a folder"));
-  EXPECT_THAT(message([&] { image_folder(root.path(), kPlain); }), HasSubstr("no class folders"));
+  EXPECT_THAT(folder_refusal(file), HasSubstr("not a folder"));
+  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("no class folders"));
   fs::create_directories(root / "a");
-  EXPECT_THAT(message([&] { image_folder(root.path(), kPlain); }), HasSubstr("no usable image"));
+  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("no usable image"));
   root.write("a/0.jpg", "");
-  EXPECT_THAT(message([&] { skipping(root); }),
+  EXPECT_THAT(message_of<Error>([&] { skipping(root); }),
               AllOf(HasSubstr("no usable image"), HasSubstr("a/0.jpg (empty file)")));
   EXPECT_THROW(image_folder(root.path(), {.size = 0}), std::invalid_argument);
 }

@@ -16,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "core/gpu/gpu.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -183,23 +184,16 @@ TEST(Loader, BatchesAreOnTheirDevice) {
 
 TEST(Loader, RefusesAGpuThatIsNotThere) {
   const Numbers data(8);
-  try {
-    Loader loader(data, {.device = {DeviceType::cuda, gpu::count()}});
-    FAIL() << "made";
-  } catch (const std::invalid_argument& e) {
-    EXPECT_THAT(e.what(), HasSubstr(fmt::format("cuda:{}", gpu::count())));
-  }
+  EXPECT_THAT(message_of<std::invalid_argument>([&] {
+                Loader loader(data, {.device = {DeviceType::cuda, gpu::count()}});
+              }),
+              HasSubstr(fmt::format("cuda:{}", gpu::count())));
 }
 
 TEST(Loader, RefusesOptionsThatMakeNoBatch) {
   const Numbers data(10), none(0);
   const auto refused = [&](const Dataset& dataset, const LoaderOptions& options) {
-    try {
-      Loader loader(dataset, options);
-    } catch (const std::invalid_argument& e) {
-      return std::string(e.what());
-    }
-    return std::string("accepted");
+    return message_of<std::invalid_argument>([&] { Loader loader(dataset, options); });
   };
   EXPECT_THAT(refused(data, {.global_batch = 0}), HasSubstr("global batch 0"));
   EXPECT_THAT(refused(data, {.workers = -1}), HasSubstr("-1 workers"));

@@ -24,6 +24,7 @@
 #include "core/data/loader.h"
 #include "tests/support/files.h"
 #include "tests/support/image_files.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -71,12 +72,7 @@ std::vector<SeenBatch> batches_of_epoch(Loader& loader, int64_t epoch) {
 }
 
 std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
+  return message_of<Error>([&] { body(); });
 }
 
 std::string drain(Loader& loader) {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/private_folder.h"
+
 namespace howmany {
 namespace {
 
@@ -21,12 +23,9 @@ using testing::SizeIs;
 class FakeMachine : public testing::Test {
  protected:
   FakeMachine() {
-    root_ = testing::TempDir() + "howmany_machine_XXXXXX";
-    if (!mkdtemp(root_.data())) throw std::runtime_error("no temporary folder");
     cpus(0, 7);
     write("/proc/self/status", "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\n");
   }
-  ~FakeMachine() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) {
     fs::create_directories(fs::path(root_ + path).parent_path());
@@ -50,7 +49,8 @@ class FakeMachine : public testing::Test {
     return read_cpu_limits(root_, environment);
   }
 
-  std::string root_;
+  const PrivateFolder folder_;
+  const std::string& root_ = folder_.path();
 
  private:
   static std::string fmt_range(int first, int last) {

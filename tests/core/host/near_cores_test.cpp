@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "core/base/private_folder.h"
 #include "core/host/cpu_limits.h"
 
 namespace howmany {
@@ -22,19 +23,17 @@ constexpr int kGpuIndex = 900;  // exists on no machine
 class NearCores : public testing::Test {
  protected:
   NearCores() {
-    sys_ = testing::TempDir() + "howmany_sys_XXXXXX";
-    if (!mkdtemp(sys_.data())) throw std::runtime_error("no temporary folder");
     list_ = fs::path(sys_) / "bus/pci/devices/0000:1b:00.0/local_cpulist";
     fs::create_directories(list_.parent_path());
   }
-  ~NearCores() override { fs::remove_all(sys_); }
 
   std::vector<int> read(const std::string& list) const {
     std::ofstream(list_) << list;
     return near_cores("0000:1b:00.0", sys_);
   }
 
-  std::string sys_;
+  const PrivateFolder folder_;
+  const std::string& sys_ = folder_.path();
   fs::path list_;
 };
 

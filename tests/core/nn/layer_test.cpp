@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/nn/layers.h"
+#include "tests/support/message_of.h"
 #include "tests/support/tensors.h"
 
 namespace howmany {
@@ -284,12 +285,8 @@ TEST(Layer, RefusesAMisfitBeforeAnySideEffect) {
     materialize(*m.layer, {});
     Tape tape;
     const auto refuses = [&](const std::function<void()>& call) {
-      try {
-        call();
-        ADD_FAILURE() << m.layer->describe() << " takes " << m.x.str();
-      } catch (const std::invalid_argument& e) {
-        EXPECT_THAT(e.what(), testing::HasSubstr(m.message));
-      }
+      EXPECT_THAT(message_of<std::invalid_argument>(call), testing::HasSubstr(m.message))
+          << m.layer->describe() << " takes " << m.x.str();
     };
     refuses([&] { m.layer->output_shape(m.x); });
     refuses([&] { m.layer->forward(Tensor::zeros(m.x), tape); });

@@ -16,6 +16,7 @@
 #include "core/ops/ops.h"
 #include "core/tensor/rng.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -23,12 +24,7 @@ namespace {
 using testing::HasSubstr;
 
 std::string model_refusal(std::string_view text) {
-  try {
-    make_model(text);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "accepted";
+  return message_of<std::invalid_argument>([&] { make_model(text); });
 }
 
 const Param* find(const std::vector<Param*>& params, std::string_view name) {

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/golden.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -94,12 +95,7 @@ TEST(Optim, FollowsAChangedLearningRate) {
 }
 
 std::string optimizer_refusal(std::string_view name, const OptimOptions& options) {
-  try {
-    make_optimizer(name, options);
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "accepted";
+  return message_of<std::invalid_argument>([&] { make_optimizer(name, options); });
 }
 
 TEST(Optim, RefusesUnknownNamesAndNonsense) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Argument errors of the checked functions, and their messages.
 #include "core/ops/ops.h"
+#include "tests/support/message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,12 +20,8 @@ struct Refused {
 
 void check(const std::vector<Refused>& list) {
   for (const Refused& r : list) {
-    try {
-      r.call();
-      ADD_FAILURE() << "accepted: " << r.message;
-    } catch (const std::invalid_argument& e) {
-      EXPECT_THAT(e.what(), testing::HasSubstr(r.message));
-    }
+    EXPECT_THAT(message_of<std::invalid_argument>([&] { r.call(); }),
+                testing::HasSubstr(r.message));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "core/backends/cuda/runtime/runtime.h"
 #include "core/backends/cuda/runtime/staging.h"
 #include "core/gpu/gpu.h"
+#include "core/nn/loss.h"
 
 namespace howmany::cuda {
 namespace {

@@ -15,6 +15,7 @@
 
 #if HM_HAVE_GLOO
 #include "parallel/engines/gloo_rendezvous.h"
+#include "tests/support/message_of.h"
 #endif
 
 namespace howmany {
@@ -51,12 +52,7 @@ struct Port {
 int free_port() { return Port().number; }
 
 std::string failure_of(const Place& place, milliseconds timeout = milliseconds(300)) {
-  try {
-    connect(place, "gloo", timeout);
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "connected";
+  return message_of<std::exception>([&] { connect(place, "gloo", timeout); });
 }
 
 class Connect : public ::testing::Test {

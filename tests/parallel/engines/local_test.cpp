@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "parallel/launch/launch.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -16,12 +17,7 @@ using ::testing::HasSubstr;
 // Expects that both ranks of a pair fail with this text.
 void expect_failure(const std::string& text, const std::function<void(Comm&)>& body) {
   launch_threads(2, [&](Comm& comm) {
-    try {
-      body(comm);
-      ADD_FAILURE() << "rank " << comm.rank() << " did not fail";
-    } catch (const CommError& e) {
-      EXPECT_THAT(e.what(), HasSubstr(text));
-    }
+    EXPECT_THAT(message_of<CommError>([&] { body(comm); }), HasSubstr(text));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "parallel/launch/launch.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -25,12 +26,7 @@ class PlaceFromEnvironment : public ::testing::Test {
     return place_from_environment();
   }
   static std::string refusal(const Variables& variables) {
-    try {
-      with(variables);
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-    return "not refused";
+    return message_of<std::invalid_argument>([&] { with(variables); });
   }
 
  private:

@@ -19,6 +19,7 @@
 #include "core/base/private_folder.h"
 #include "parallel/launch/launch.h"
 #include "tests/support/files.h"
+#include "tests/support/message_of.h"
 #include "tests/support/rank_main.h"
 
 namespace howmany {
@@ -273,12 +274,8 @@ TEST_F(Processes, DieWithTheLauncher) {
 }
 
 TEST_F(Processes, RefuseWhatCannotBeStarted) {
-  try {
-    launch_processes({"no-such-program"}, 2);
-    FAIL() << "it started";
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("cannot start 'no-such-program': No such file"));
-  }
+  EXPECT_THAT(message_of<Error>([&] { launch_processes({"no-such-program"}, 2); }),
+              HasSubstr("cannot start 'no-such-program': No such file"));
   EXPECT_THROW(launch_processes({}, 2), std::invalid_argument);
   EXPECT_THROW(launch("sum", 0), std::invalid_argument);
   EXPECT_THROW(launch("sum", 1, {.environment = {"novalue"}}), std::invalid_argument);

@@ -2,6 +2,7 @@
 // timeout: 1800
 #include "parallel/modes/mode.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "core/nn/cut.h"
 #include "core/tensor/precision.h"
 #include "parallel/launch/launch.h"
+#include "tests/support/message_of.h"
 #include "tests/support/pairs.h"
 #include "tests/support/training.h"
 
@@ -653,12 +655,9 @@ TEST(BatchNorm, DdpKeepsTheStatisticsOfEachRank) {
 }
 
 TEST(MakeMode, SuggestsTheNearestName) {
-  try {
-    make_mode("dpp", {.model = make_model("simple_net")});
-    FAIL();
-  } catch (const std::invalid_argument& e) {
-    EXPECT_NE(std::string(e.what()).find("ddp"), std::string::npos) << e.what();
-  }
+  EXPECT_THAT(message_of<std::invalid_argument>(
+                  [&] { make_mode("dpp", {.model = make_model("simple_net")}); }),
+              testing::HasSubstr("ddp"));
 }
 
 TEST(MakeMode, RefusesWhatAModeCannotUse) {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/tensor/rng.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -23,11 +24,7 @@ std::string str(const std::vector<PlacedPart>& parts) {
 }
 
 std::string refusal(std::string_view text, size_t units = 10) {
-  try {
-    return str(parse_placement(text, units));
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
+  return message_of<std::invalid_argument>([&] { str(parse_placement(text, units)); });
 }
 
 TEST(ParsePlacement, ReadsRangesOfUnits) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/pipeline/schedule.h"
+#include "tests/support/message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,12 +122,8 @@ TEST(OneForwardOneBackward, KeepsNoMoreMicroBatchesThanStagesBehind) {
 TEST(Schedule, RefusesNonsense) {
   EXPECT_THROW(make_schedule("1f1b", {2, 2, 1}), std::invalid_argument);
   EXPECT_THROW(make_schedule("1f1b", {2, 0, 0}), std::invalid_argument);
-  try {
-    make_schedule("gpip", {});
-    FAIL();
-  } catch (const std::invalid_argument& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("did you mean 'gpipe'?"));
-  }
+  EXPECT_THAT(message_of<std::invalid_argument>([&] { make_schedule("gpip", {}); }),
+              testing::HasSubstr("did you mean 'gpipe'?"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "reports/cluster/from_backend.h"
+#include "tests/support/message_of.h"
 
 namespace howmany::reports {
 namespace {
@@ -20,12 +21,7 @@ const std::string kNetwork = "[network]\nlinks = 2\ngbit_per_s = 100\nshare = 1\
 Cluster parsed(const std::string& text) { return parse_cluster(text, "x.toml"); }
 
 std::string reason(const std::string& text) {
-  try {
-    parsed(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<InputError>([&] { parsed(text); });
 }
 
 TEST(Cluster, TimeInANodeIsLatencyAndBytesOverBandwidth) {

@@ -6,6 +6,7 @@
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 #include "tests/reports/examples.h"
+#include "tests/support/message_of.h"
 
 namespace howmany::reports {
 namespace {
@@ -17,12 +18,7 @@ BenchFile read(const std::string& text) {
 }
 
 std::string bench_file_refusal(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<InputError>([&] { read(text); });
 }
 
 std::string row(const std::string& members) { return R"({"benchmarks": [{)" + members + "}]}"; }
@@ -84,13 +80,8 @@ TEST(Samples, ReadOneRunALine) {
 }
 
 TEST(Samples, TellTheLineOfWhatIsWrong) {
-  auto refused = [](const std::string& text) -> std::string {
-    try {
-      samples_from_text(text, "s");
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+  const auto refused = [](const std::string& text) {
+    return message_of<InputError>([&] { samples_from_text(text, "s"); });
   };
   EXPECT_THAT(refused("{\"name\": \"a\", \"seconds\": [1]}\n{\"name\": \"b\", \"sec"),
               HasSubstr("[s:2]"));

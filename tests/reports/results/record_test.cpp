@@ -8,20 +8,12 @@
 #include "core/base/text/json.h"
 #include "tests/reports/examples.h"
 #include "tests/reports/folder.h"
+#include "tests/support/message_of.h"
 
 namespace howmany::reports {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string record_refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 nlohmann::json example_json() { return nlohmann::json(to_json(example_summary())); }
 
@@ -40,14 +32,14 @@ TEST(Record, BeginsWithItsSchema) {
 TEST(Record, NamesThePlaceOfWhatIsWrong) {
   auto json = example_json();
   json["measurements"][0]["metrics"]["median_s"]["low"] = "fast";
-  EXPECT_EQ(record_refusal([&] { summary_from_json(json, "s.json"); }),
+  EXPECT_EQ(message_of<InputError>([&] { summary_from_json(json, "s.json"); }),
             "[s.json] measurements[0].metrics.median_s.low: expected a number, found string");
 }
 
 TEST(Record, RefusesAnotherSchema) {
   auto json = example_json();
   json["schema"] = "howmany.summary/2";
-  EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }),
+  EXPECT_THAT(message_of<InputError>([&] { summary_from_json(json, "s"); }),
               HasSubstr("howmany.summary/2"));
 }
 
@@ -56,19 +48,19 @@ TEST(Record, RefusesEveryMissingMember) {
   for (const char* key : {"schema", "context", "answer", "measurements"}) {
     auto json = whole;
     json.erase(key);
-    EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }), HasSubstr(key));
+    EXPECT_THAT(message_of<InputError>([&] { summary_from_json(json, "s"); }), HasSubstr(key));
   }
   for (const char* key : {"suite", "case", "parameters", "metrics", "flags"}) {
     auto json = whole;
     json["measurements"][0].erase(key);
-    EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }), HasSubstr(key));
+    EXPECT_THAT(message_of<InputError>([&] { summary_from_json(json, "s"); }), HasSubstr(key));
   }
 }
 
 TEST(Record, RefusesAnIntervalUpsideDown) {
   auto json = example_json();
   json["measurements"][0]["metrics"]["median_s"]["low"] = 7;
-  EXPECT_THAT(record_refusal([&] { summary_from_json(json, "s"); }),
+  EXPECT_THAT(message_of<InputError>([&] { summary_from_json(json, "s"); }),
               HasSubstr("low is above high"));
 }
 
@@ -78,19 +70,24 @@ TEST(Record, RefusesTimesAndRatesBelowZero) {
     auto& metric = json["measurements"][0]["metrics"][name];
     if (metric.is_null()) metric = {{"unit", ""}, {"n", 1}};
     metric["value"] = -0.5;
-    const std::string told = record_refusal([&] { summary_from_json(json, "s"); });
+    const auto read = [&] { summary_from_json(json, "s"); };
+    if (name == std::string("loss")) {
+      EXPECT_NO_THROW(read());
+      continue;
+    }
     const std::string place = std::string("[s] measurements[0].metrics.") + name + ".value: ";
-    EXPECT_EQ(told, name == std::string("loss") ? "" : place + "is negative");
+    EXPECT_EQ(message_of<InputError>(read), place + "is negative");
   }
 }
 
 TEST(Json, RefusesDepthThatWouldOverflowTheStack) {
   const std::string deep(1'000'000, '[');
-  EXPECT_THAT(record_refusal([&] { parse_json(deep, "deep"); }), HasSubstr("nested deeper"));
+  EXPECT_THAT(message_of<InputError>([&] { parse_json(deep, "deep"); }),
+              HasSubstr("nested deeper"));
 }
 
 TEST(Json, TellsLineAndColumnOfABrokenText) {
-  EXPECT_THAT(record_refusal([&] { parse_json("{\n  \"a\": tru }", "x.json"); }),
+  EXPECT_THAT(message_of<InputError>([&] { parse_json("{\n  \"a\": tru }", "x.json"); }),
               ::testing::AllOf(HasSubstr("[x.json]"), HasSubstr("line 2")));
 }
 
@@ -129,12 +126,9 @@ TEST(Json, RefusesAKeyThatAppearsTwiceInAnObject) {
     EXPECT_THROW(parse_json(bad, "f"), InputError) << bad;
   }
   EXPECT_NO_THROW(parse_json(R"([{"a": {"a": 1}, "b": {"a": 1}}, {"a": 1}])", "f"));
-  try {
-    parse_json(R"({"x": [{"b": 1, "a": {"k": 1, "k": 2}}]})", "file.json");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("file.json"), HasSubstr("x.a.k")));
-  }
+  EXPECT_THAT(message_of<InputError>(
+                  [&] { parse_json(R"({"x": [{"b": 1, "a": {"k": 1, "k": 2}}]})", "file.json"); }),
+              AllOf(HasSubstr("file.json"), HasSubstr("x.a.k")));
 }
 
 TEST(Json, EscapesControlCharacters) {
@@ -160,31 +154,35 @@ TEST(Files, ReplaceTheOldTextAndLeaveNothingElse) {
 }
 
 TEST(Files, KeepTheOldTextWhenTheNewCannotBeWritten) {
-  EXPECT_THAT(record_refusal([] { write_text("/dev/full/x", "text"); }), HasSubstr("cannot write"));
-  EXPECT_THAT(record_refusal([] { write_text("/nowhere/at/all", "text"); }),
+  EXPECT_THAT(message_of<InputError>([] { write_text("/dev/full/x", "text"); }),
+              HasSubstr("cannot write"));
+  EXPECT_THAT(message_of<InputError>([] { write_text("/nowhere/at/all", "text"); }),
               HasSubstr("/nowhere/at/all"));
 }
 
 TEST(Files, SayThatTheDiskIsFullBeforeAnythingIsMeasured) {
   const TemporaryFolder folder;
-  EXPECT_THAT(record_refusal([&] { prepare_folder(folder.path(), int64_t{1} << 62); }),
+  EXPECT_THAT(message_of<InputError>([&] { prepare_folder(folder.path(), int64_t{1} << 62); }),
               ::testing::AllOf(HasSubstr("disk full"), HasSubstr("another --out")));
 }
 
 TEST(Files, SayThatTheFolderCannotBeWritten) {
-  EXPECT_THAT(record_refusal([] { prepare_folder("/proc/howmany"); }), HasSubstr("/proc/howmany"));
+  EXPECT_THAT(message_of<InputError>([] { prepare_folder("/proc/howmany"); }),
+              HasSubstr("/proc/howmany"));
   const TemporaryFolder folder;
   write_text(folder / "file", "x");
-  EXPECT_THAT(record_refusal([&] { prepare_folder(folder / "file"); }), HasSubstr("cannot"));
+  EXPECT_THAT(message_of<InputError>([&] { prepare_folder(folder / "file"); }),
+              HasSubstr("cannot"));
 }
 
 TEST(Files, RefuseWhatIsTooLargeOrNotAFile) {
   const TemporaryFolder folder;
   write_text(folder / "a", "12345");
-  EXPECT_THAT(record_refusal([&] { read_text(folder / "a", 4); }),
+  EXPECT_THAT(message_of<InputError>([&] { read_text(folder / "a", 4); }),
               HasSubstr("larger than 4 bytes"));
-  EXPECT_THAT(record_refusal([&] { read_text(folder.path()); }), HasSubstr("not a file"));
-  EXPECT_THAT(record_refusal([&] { read_summary(folder / "none"); }), HasSubstr("No such file"));
+  EXPECT_THAT(message_of<InputError>([&] { read_text(folder.path()); }), HasSubstr("not a file"));
+  EXPECT_THAT(message_of<InputError>([&] { read_summary(folder / "none"); }),
+              HasSubstr("No such file"));
 }
 
 }  // namespace

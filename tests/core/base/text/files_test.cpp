@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -92,12 +93,8 @@ TEST_F(WriteText, LeavesOneWholeTextIfTwoWrite) {
 }
 
 TEST_F(WriteText, NamesThePathIfItFails) {
-  try {
-    write_text(path("missing/a"), "text");
-    FAIL() << "it did not throw";
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("missing/a"));
-  }
+  EXPECT_THAT(message_of<InputError>([&] { write_text(path("missing/a"), "text"); }),
+              testing::HasSubstr("missing/a"));
 }
 
 }  // namespace
