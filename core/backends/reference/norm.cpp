@@ -10,6 +10,11 @@ namespace {
 
 int64_t row_count(const Tensor& x, int64_t width) { return width == 0 ? 0 : x.numel() / width; }
 
+// Layer norm is group norm with each row as a sample of one group.
+Tensor as_rows(const Tensor& x, const Tensor& scale) {
+  return x.view({row_count(x, scale.numel()), scale.numel()});
+}
+
 struct Moments {
   double mean = 0, variance = 0;  // biased
 };
@@ -22,18 +27,6 @@ Moments moments(const T* x, int64_t n, int64_t stride) {
   for (int64_t i = 0; i < n; ++i)
     m.variance += (x[i * stride] - m.mean) * (x[i * stride] - m.mean) / static_cast<double>(n);
   return m;
-}
-
-// Computes dx of xhat = (x - mean) inv_std over n values from d = dL/dxhat.
-template <typename D, typename XHat, typename Out>
-void normalize_backward(int64_t n, double inv_std, D&& d, XHat&& xhat, Out&& out) {
-  double sum = 0, dot = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    sum += d(i);
-    dot += d(i) * xhat(i);
-  }
-  for (int64_t i = 0; i < n; ++i)
-    out(i, inv_std * (d(i) - (sum + xhat(i) * dot) / static_cast<double>(n)));
 }
 
 template <typename T>
@@ -165,45 +158,16 @@ void Reference::batchnorm_backward_input(const BatchNormBackward& in, const Tens
 
 void Reference::layernorm(const Tensor& x, const Tensor& scale, const Tensor& shift, double epsilon,
                           Tensor& mean, Tensor& inv_std, Tensor& y) const {
-  const int64_t width = scale.numel(), rows = row_count(x, width);
-  by_type(x, [&]<typename T>(T) {
-    const T *xs = x.data<T>(), *scales = scale.data<T>(), *shifts = shift.data<T>();
-    T *means = mean.mutable_data<T>(), *invs = inv_std.mutable_data<T>(), *ys = y.mutable_data<T>();
-    for (int64_t n = 0; n < rows; ++n) {
-      const Moments m = moments(xs + n * width, width, 1);
-      const double inv = 1 / std::sqrt(m.variance + epsilon);
-      means[n] = static_cast<T>(m.mean);
-      invs[n] = static_cast<T>(inv);
-      for (int64_t c = 0; c < width; ++c)
-        ys[n * width + c] =
-            static_cast<T>((xs[n * width + c] - m.mean) * inv * scales[c] + shifts[c]);
-    }
-  });
+  Tensor rows = as_rows(y, scale);
+  groupnorm(as_rows(x, scale), 1, scale, shift, epsilon, mean, inv_std, rows);
 }
 
 void Reference::layernorm_backward(const Tensor& x, const Tensor& scale, const Tensor& dy,
                                    const Tensor& mean, const Tensor& inv_std, Tensor& dx,
                                    GradOut& dscale, GradOut& dshift) const {
-  const int64_t width = scale.numel(), rows = row_count(x, width);
-  by_type(x, [&]<typename T>(T) {
-    const T *xs = x.data<T>(), *dys = dy.data<T>(), *scales = scale.data<T>();
-    const T *means = mean.data<T>(), *invs = inv_std.data<T>();
-    T* dxs = dx.mutable_data<T>();
-    Doubles dscales = zeros(width), dshifts = zeros(width);
-    for (int64_t n = 0; n < rows; ++n) {
-      const auto dz = [&](int64_t c) { return double{dys[n * width + c]}; };
-      const auto xhat = [&](int64_t c) { return (double{xs[n * width + c]} - means[n]) * invs[n]; };
-      for (int64_t c = 0; c < width; ++c) {
-        dscales[c] += dz(c) * xhat(c);
-        dshifts[c] += dz(c);
-      }
-      normalize_backward(
-          width, invs[n], [&](int64_t c) { return dz(c) * scales[c]; }, xhat,
-          [&](int64_t c, double d) { dxs[n * width + c] = static_cast<T>(d); });
-    }
-    store<T>(dscales, dscale);
-    store<T>(dshifts, dshift);
-  });
+  Tensor rows = as_rows(dx, scale);
+  groupnorm_backward(as_rows(x, scale), 1, scale, as_rows(dy, scale), mean, inv_std, rows, dscale,
+                     dshift);
 }
 
 void Reference::groupnorm(const Tensor& x, int64_t groups, const Tensor& scale, const Tensor& shift,
@@ -236,14 +200,18 @@ void Reference::groupnorm_backward(const Tensor& x, int64_t groups, const Tensor
       const Group g(x, groups, cell);
       const double m = mean.data<T>()[cell], inv = inv_std.data<T>()[cell];
       const auto dz = [&](int64_t i) { return double{dy.data<T>()[g.at(i)]}; };
+      const auto d = [&](int64_t i) { return dz(i) * scale.data<T>()[g.channel(i)]; };
       const auto xhat = [&](int64_t i) { return (double{x.data<T>()[g.at(i)]} - m) * inv; };
+      double sum = 0, dot = 0;  // of d, the gradient of xhat
       for (int64_t i = 0; i < g.count(); ++i) {
+        sum += d(i);
+        dot += d(i) * xhat(i);
         dscales[static_cast<size_t>(g.channel(i))] += dz(i) * xhat(i);
         dshifts[static_cast<size_t>(g.channel(i))] += dz(i);
       }
-      normalize_backward(
-          g.count(), inv, [&](int64_t i) { return dz(i) * scale.data<T>()[g.channel(i)]; }, xhat,
-          [&](int64_t i, double d) { dx.mutable_data<T>()[g.at(i)] = static_cast<T>(d); });
+      for (int64_t i = 0; i < g.count(); ++i)
+        dx.mutable_data<T>()[g.at(i)] =
+            static_cast<T>(inv * (d(i) - (sum + xhat(i) * dot) / static_cast<double>(g.count())));
     }
     store<T>(dscales, dscale);
     store<T>(dshifts, dshift);

@@ -8,27 +8,30 @@
 namespace howmany::layers {
 namespace {
 
-// Adds a learned row per position: x [N,T,width] with T <= length, y = x + weight[t].
-class Position final : public Layer {
+// Adds a row of a learned table to every token of x [N,T,width]: row t, or always row 0.
+class TokenTable final : public Layer {
  public:
-  Position(int64_t length, int64_t width, double deviation)
-      : length_(length),
+  enum class Row { kOfPosition, kFirst };
+
+  TokenTable(Row row, int64_t rows, int64_t width, double deviation)
+      : row_(row),
+        rows_(rows),
         width_(width),
         params_{Param{.name = "weight",
-                      .shape = {length, width},
+                      .shape = {rows, width},
                       .init = {Init::normal, deviation},
                       .rounded = true}} {
-    HM_REQUIRE(length > 0 && width > 0, "[position] {} rows of {}", length, width);
+    HM_REQUIRE(rows > 0 && width > 0, "[{}] {} rows of {}", name(), rows, width);
   }
 
   Tensor forward(const Tensor& x, Tape& tape) override {
     const Shape shape = output_shape(x.shape());
-    const Tensor places = places_for(shape, x.device());
+    const Tensor ids = ids_for(shape, x.device());
     if (tape.training()) {
       tape.used(table());
-      tape.push(places);
+      tape.push(ids);
     }
-    return ops::add(x, ops::embedding(places, table().value));
+    return ops::add(x, ops::embedding(ids, table().value));
   }
   Tensor backward(const Tensor& dy, Tape& tape) override {
     ops::embedding_backward(tape.pop(), dy, grad_out(table()));
@@ -36,41 +39,50 @@ class Position final : public Layer {
     return dy;
   }
   Shape output_shape(const Shape& x) const override {
-    HM_REQUIRE(x.rank() == 3 && x[1] <= length_ && x[2] == width_,
-               "[position] x has shape {}, expected [N,T,{}] with T at most {}", x.str(), width_,
-               length_);
+    const bool fits = x.rank() == 3 && x[2] == width_ && (row_ == Row::kFirst || x[1] <= rows_);
+    HM_REQUIRE(fits, "[{}] x has shape {}, expected [N,T,{}]{}", name(), x.str(), width_,
+               row_ == Row::kFirst ? "" : fmt::format(" with T at most {}", rows_));
     return x;
   }
   double forward_flop(const Shape& x) const override { return static_cast<double>(x.numel()); }
-  std::string describe() const override { return fmt::format("position({}, {})", length_, width_); }
-  LayerPtr clone() const override { return position(length_, width_, params_[0].init.value); }
+  std::string describe() const override { return fmt::format("{}({}, {})", name(), rows_, width_); }
+  LayerPtr clone() const override {
+    return std::make_unique<TokenTable>(row_, rows_, width_, params_[0].init.value);
+  }
   std::span<Param> own_params() override { return params_; }
 
  private:
+  const char* name() const { return row_ == Row::kFirst ? "segment" : "position"; }
   // Cached per device, because on a GPU each step would wait for the copy.
-  Tensor places_for(const Shape& x, Device device) {
-    const bool fit = places_ && places_.device() == device && places_.shape()[0] >= x[0] &&
-                     places_.shape()[1] == x[1];
-    if (!fit) places_ = places_of(x, device);
-    return places_.rows(0, x[0]);
+  Tensor ids_for(const Shape& x, Device device) {
+    const bool fit =
+        ids_ && ids_.device() == device && ids_.shape()[0] >= x[0] && ids_.shape()[1] == x[1];
+    if (!fit) ids_ = ids_of(x).to(device);
+    return ids_.rows(0, x[0]);
   }
-  static Tensor places_of(const Shape& x, Device device) {
-    Tensor places = Tensor::empty({x[0], x[1]}, Dtype::i64);
+  Tensor ids_of(const Shape& x) const {
+    Tensor ids = Tensor::zeros({x[0], x[1]}, Dtype::i64);
     int64_t i = 0;
-    for (int64_t& place : places.mutable_values<int64_t>()) place = i++ % x[1];
-    return places.to(device);
+    if (row_ == Row::kOfPosition)
+      for (int64_t& id : ids.mutable_values<int64_t>()) id = i++ % x[1];
+    return ids;
   }
   Param& table() { return params_[0]; }
 
-  int64_t length_, width_;
+  const Row row_;
+  const int64_t rows_, width_;
   std::array<Param, 1> params_;
-  Tensor places_;
+  Tensor ids_;
 };
 
 }  // namespace
 
 LayerPtr position(int64_t length, int64_t width, double deviation) {
-  return std::make_unique<Position>(length, width, deviation);
+  return std::make_unique<TokenTable>(TokenTable::Row::kOfPosition, length, width, deviation);
+}
+// BERT's segment embedding, for samples of one segment.
+LayerPtr segment(int64_t count, int64_t width, double deviation) {
+  return std::make_unique<TokenTable>(TokenTable::Row::kFirst, count, width, deviation);
 }
 
 }  // namespace howmany::layers

@@ -9,7 +9,6 @@ import pathlib
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import processes
