@@ -50,10 +50,6 @@ bool is_tour_on_cpus(const Summary& summary) {
          });
 }
 
-bool color_for(const AnswerArguments& arguments) {
-  return !arguments.no_color && color_wanted(STDOUT_FILENO);
-}
-
 std::string gpus_text(const Summary& summary, const AdviceOptions& options,
                       const AnswerArguments& arguments, const std::string& folder) {
   if (arguments.emit == "proposal") return proposal({summary}, options);
@@ -61,7 +57,7 @@ std::string gpus_text(const Summary& summary, const AdviceOptions& options,
   if (arguments.emit == "slurm")
     return slurm_script(summary, advice, options, script_words(folder));
   return (is_tour_on_cpus(summary) ? kOnCpuCores : "") +
-         render(summary, advice, options, {color_for(arguments), folder});
+         render(summary, advice, options, {color_wanted(STDOUT_FILENO), folder});
 }
 
 std::string gpus_text_again(Summary& summary, const ReportArguments& arguments,
@@ -109,7 +105,7 @@ int report_one(const ReportArguments& arguments) {
                     folder = fs::path(path).parent_path().string();
   Summary summary = read_summary(path);
   refuse_options_of_gpus(arguments, summary);
-  const bool color = color_for(arguments);
+  const bool color = color_wanted(STDOUT_FILENO);
   std::string text = suite_text(summary, color);
   if (summary.answer.contains("workers"))
     text = workers_text(summary, path, folder, color);
@@ -136,7 +132,7 @@ int report_many(const ReportArguments& arguments) {
   if (!arguments.emit.empty() || arguments.samples || arguments.min_efficiency || arguments.json)
     throw InputError(fmt::format("{} slurm, {}, {} and {} are for one run", flag::kEmit.name,
                                  flag::kSamples.name, flag::kMinEfficiency.name, flag::kJson.name));
-  fmt::print("{}", side_by_side_text(runs, color_for(arguments)));
+  fmt::print("{}", side_by_side_text(runs, color_wanted(STDOUT_FILENO)));
   return exit_code::kFine;
 }
 
@@ -161,7 +157,7 @@ int measure_and_print(const Arguments& arguments) {
   if (of_absent_gpus(arguments)) {
     const Forecast forecast = predict_absent_gpus(arguments);
     fmt::print("{}", arguments.json ? dump_json(to_json(forecast))
-                                    : render(forecast, color_for(arguments)));
+                                    : render(forecast, color_wanted(STDOUT_FILENO)));
     return exit_code::kFine;
   }
   const GpusRun run = run_gpus(arguments, write_summary);

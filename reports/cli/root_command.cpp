@@ -46,7 +46,6 @@ void add_answer(CLI::App& app, AnswerArguments& a) {
   add_count(app, flag::kSamples, a.samples, "1281167, one pass over ImageNet-1k");
   auto* json = add_json(app, a.json);
   add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm", "proposal"}))->excludes(json);
-  add_no_color(app, a.no_color);
 }
 
 void add_forwarded(CLI::App& app, Arguments& a, bool of_files) {

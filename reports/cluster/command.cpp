@@ -27,7 +27,7 @@ constexpr int kMaxNodes = 16;
 struct ClusterArguments {
   std::string what = "list";
   std::string run, backend;  // measured here
-  bool json = false, no_color = false;
+  bool json = false;
 };
 
 std::string between_nodes(const Cluster& c) {
@@ -104,7 +104,7 @@ int write_measured(const ClusterArguments& a) {
 
 int run_cluster(const ClusterArguments& a) {
   if (!a.run.empty()) return write_measured(a);
-  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  const bool color = color_wanted(STDOUT_FILENO);
   if (a.what == "list") {
     const std::vector<Cluster> all = built_in_clusters();
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -127,7 +127,6 @@ void add_cluster_command(CLI::App& sub, int& code) {
   auto* const run = add_option(sub, flag::kFromBackend, a->run, "");
   add_option(sub, flag::kBackend, a->backend, "the recommended one")->needs(run);
   add_json(sub, a->json)->excludes(run);
-  add_no_color(sub, a->no_color);
   sub.footer(
       "Nothing is measured. The times are published ones; each cluster names its sources.\n\n"
       "A file for your own cluster:\n"

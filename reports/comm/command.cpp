@@ -94,7 +94,7 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
   mark_disturbed(busy_elsewhere_in(summary.context), advice);
   advice.notes.insert(advice.notes.end(), notes.begin(), notes.end());
   summary.answer["backend"] = to_json(advice, summary.measurements);
-  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
+  const bool color = color_wanted(STDOUT_FILENO);
   return finish(folder, summary, request, measuring.runs, a.output,
                 render_backend(advice, summary.measurements, color));
 }

@@ -19,7 +19,7 @@ namespace howmany::reports {
 struct AnswerArguments {
   std::optional<double> min_efficiency, samples;
   std::string emit;  // "slurm" or "proposal": prints only that
-  bool json = false, no_color = false;
+  bool json = false;
 };
 
 // The parsed command line. Absent members take their default from the preset, the machine or the

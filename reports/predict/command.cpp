@@ -27,7 +27,7 @@ struct PredictArguments {
   std::string path, rates;
   ForecastOptions options;
   std::string cluster;
-  bool json = false, no_color = false;
+  bool json = false;
 };
 
 void apply(const Cluster& cluster, ForecastOptions& options) {
@@ -57,7 +57,7 @@ Forecast forecast_of(const PredictArguments& a) {
 
 int run_predict(const PredictArguments& a) {
   const Forecast result = forecast_of(a);
-  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  const bool color = color_wanted(STDOUT_FILENO);
   fmt::print("{}", a.json ? dump_json(to_json(result)) : render(result, color));
   return exit_code::kFine;
 }
@@ -80,7 +80,6 @@ void add_predict_command(CLI::App& sub, int& code) {
   add_option(sub, flag::kFinishWithin, a->options.finish_within_hours, "")->check(above_zero());
   add_option(sub, flag::kBudget, a->options.budget_device_hours, "")->check(above_zero());
   add_json(sub, a->json);
-  add_no_color(sub, a->no_color);
   sub.footer(
       "Nothing is measured. Intervals cover 90 % of published scaling curves.\n\n"
       "Examples:\n"

@@ -104,7 +104,7 @@ int run_transfer(const TransferArguments& a) {
       {"max-bytes", a.max_bytes},
       {"batch", a.batch ? nlohmann::json(*a.batch) : nlohmann::json(nullptr)},
       {"time-budget", a.time_budget}};
-  const bool color = !a.output.no_color && color_wanted(STDOUT_FILENO);
+  const bool color = color_wanted(STDOUT_FILENO);
   return finish(folder, summary, request, {run}, a.output,
                 (launch.many_hosts() ? "On " + launch.host + ": " : "") +
                     render_transfer(advice, summary.measurements, color));

@@ -151,7 +151,7 @@ int answer(const WorkersArguments& a, const std::string& folder, const Script* s
   summary.context[metric::kBusyElsewhereFraction] = facts.busy_elsewhere;
   summary.answer["workers"] = to_json(facts, advise_workers(facts));
   write_summary_files(folder, summary, request_json(a, facts));
-  const bool color = !a.no_color && color_wanted(STDOUT_FILENO);
+  const bool color = color_wanted(STDOUT_FILENO);
   fmt::print("{}",
              a.json ? dump_json(to_json(summary)) : workers_text(summary, folder, folder, color));
   if (interrupted()) {
@@ -241,7 +241,6 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   add_json(*sub, a->json);
   add_quiet(*sub, a->quiet);
   add_verbose(*sub, a->verbose);
-  add_no_color(*sub, a->no_color);
   sub->footer(
       "Examples:\n"
       "  howmany workers -- python train.py                        # your own script, unmodified\n"

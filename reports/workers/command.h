@@ -29,7 +29,7 @@ struct WorkersArguments {
   bool keep_private = false;         // --private
   bool in_copy = false;              // --in-copy
   bool own_prefetch = true;          // no --prefetch was given
-  bool json = false, quiet = false, no_color = false, verbose = false;
+  bool json = false, quiet = false, verbose = false;
 };
 
 // Adds the subcommand. If it runs, `code` receives its exit code. `command`: the words after "--",

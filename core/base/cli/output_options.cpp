@@ -11,7 +11,6 @@ void add_output_options(CLI::App& app, OutputArguments& output) {
   add_out(app, output.out);
   add_json(app, output.json);
   add_quiet(app, output.quiet);
-  add_no_color(app, output.no_color);
   add_verbose(app, output.verbose);
 }
 
@@ -22,10 +21,6 @@ CLI::Option* add_out(CLI::App& app, std::string& folder) {
 CLI::Option* add_json(CLI::App& app, bool& json) { return add_switch(app, flag::kJson, json); }
 
 CLI::Option* add_quiet(CLI::App& app, bool& quiet) { return add_switch(app, flag::kQuiet, quiet); }
-
-CLI::Option* add_no_color(CLI::App& app, bool& no_color) {
-  return add_switch(app, flag::kNoColor, no_color);
-}
 
 CLI::Option* add_verbose(CLI::App& app, bool& verbose) {
   return add_switch(app, flag::kVerbose, verbose);

@@ -12,7 +12,7 @@ namespace howmany {
 
 struct OutputArguments {
   std::string out;
-  bool json = false, quiet = false, no_color = false, verbose = false;
+  bool json = false, quiet = false, verbose = false;
 };
 
 void add_output_options(CLI::App& app, OutputArguments& output);
@@ -21,7 +21,6 @@ void add_output_options(CLI::App& app, OutputArguments& output);
 CLI::Option* add_out(CLI::App& app, std::string& folder);
 CLI::Option* add_json(CLI::App& app, bool& json);
 CLI::Option* add_quiet(CLI::App& app, bool& quiet);
-CLI::Option* add_no_color(CLI::App& app, bool& no_color);
 CLI::Option* add_verbose(CLI::App& app, bool& verbose);
 
 }  // namespace howmany

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/table.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 
+#include "core/base/fd.h"
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/names.h"
@@ -116,6 +119,16 @@ TEST(Format, ReadsCountsAsPeopleWriteThem) {
   for (const char* bad : {"", "M", "-3", "0", "nan", "inf", "3x", "3kk", "1e999", "1e99", "2e15"}) {
     EXPECT_THROW(parse_count("--samples", bad), InputError) << bad;
   }
+}
+
+TEST(Color, IsForTerminalsUnlessNoColorIsSet) {
+  const Fd terminal(posix_openpt(O_RDWR | O_NOCTTY)), file(open("/dev/null", O_WRONLY));
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  EXPECT_TRUE(color_wanted(terminal.get()));
+  EXPECT_FALSE(color_wanted(file.get()));
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(color_wanted(terminal.get()));
 }
 
 TEST(Suggest, FindsTheNearestOrNothing) {
