@@ -7,7 +7,6 @@
 #include "core/nn/units.h"
 #include "parallel/modes/mesh.h"
 #include "parallel/modes/mode.h"
-#include "parallel/modes/position_parts.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/tensor_parts.h"
 #include "parallel/sync/agreement.h"
@@ -16,6 +15,47 @@
 
 namespace howmany {
 namespace {
+
+// [N,T,K] with a row per sample.
+Tensor samples(const Tensor& t) { return t.view({t.shape()[0], t.numel() / t.shape()[0]}); }
+
+// Returns a copy of the part [N,T/ranks,K] of one rank.
+Tensor part_of(const Tensor& whole, int rank, int ranks) {
+  const Shape shape = part_of_positions(whole.shape(), ranks);
+  Tensor part = Tensor::empty(shape, whole.dtype(), whole.device());
+  if (part.numel() == 0) return part;
+  const int64_t columns = part.numel() / shape[0];
+  Tensor rows = samples(part);
+  rows.copy_columns(0, samples(whole), rank * columns, columns);
+  return part;
+}
+
+// Collectives need the part of each rank in one piece: [N,T,K] -> [ranks,N,T/ranks,K], and back. A
+// view if N is 1, else a copy.
+Tensor in_parts(const Tensor& whole, int ranks) {
+  const Shape part = part_of_positions(whole.shape(), ranks);
+  const Shape all{ranks, part[0], part[1], part[2]};
+  if (part[0] <= 1) return whole.view(all);
+  const Tensor parts = Tensor::empty(all, whole.dtype(), whole.device());
+  const int64_t columns = part[1] * part[2];
+  for (int rank = 0; rank < ranks; ++rank) {
+    Tensor to = parts.rows(rank, rank + 1).view({part[0], columns});
+    to.copy_columns(0, samples(whole), rank * columns, columns);
+  }
+  return parts;
+}
+
+Tensor from_parts(const Tensor& parts) {
+  const Shape& all = parts.shape();
+  const Shape shape{all[1], all[0] * all[2], all[3]};
+  if (all[1] <= 1) return parts.view(shape);
+  Tensor whole = Tensor::empty(shape, parts.dtype(), parts.device());
+  const int64_t columns = all[2] * all[3];
+  Tensor to = samples(whole);
+  for (int64_t rank = 0; rank < all[0]; ++rank)
+    to.copy_columns(rank * columns, parts.rows(rank, rank + 1).view({all[1], columns}), 0, columns);
+  return whole;
+}
 
 // Each of `ways` ranks computes a part of every pair of linear layers, and of the tables and logits
 // of tokens, on the same rows (cut.h). Groups of `ways` ranks divide the batch, as in ddp. Other

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/cli/option.h"
 
-#include "core/base/cli/list_option.h"
+#include <algorithm>
+#include <cstdio>
+
 #include "core/base/text/bytes.h"
 #include "core/base/text/format.h"
 
@@ -9,6 +11,35 @@ namespace howmany {
 namespace {
 
 using Values = std::vector<std::string>;
+
+// Throws CLI::ValidationError with the name of the option if a value is empty.
+Values split_list(const std::string& option, const Values& given) {
+  Values values;
+  for (const std::string& text : given)
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      if (end == at) throw CLI::ValidationError(option, "a value of \"" + text + "\" is empty");
+      values.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  return values;
+}
+
+Values expanded_devices(const Values& devices) {
+  Values all;
+  for (const std::string& device : devices) {
+    int first = 0, last = -1, end = 0;
+    const size_t colon = device.find(':');
+    const char* range = colon == std::string::npos ? "" : device.c_str() + colon + 1;
+    const bool is_range = std::sscanf(range, "%4d-%4d%n", &first, &last, &end) == 2 &&
+                          range[end] == '\0' && first >= 0 && first <= last;
+    if (!is_range) all.push_back(device);
+    for (int i = first; is_range && i <= last; ++i) {
+      all.push_back(device.substr(0, colon + 1) + std::to_string(i));
+    }
+  }
+  return all;
+}
 
 CLI::Option* add_split(CLI::App& app, const Flag& flag,
                        const std::function<void(const Values&)>& take,

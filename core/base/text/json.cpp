@@ -5,14 +5,46 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "core/base/error.h"
-#include "core/base/text/unique_keys.h"
 
 namespace howmany {
 namespace {
 
 constexpr int kMaxDepth = 64;
+
+// Refuses an object that has a key twice, because readers disagree about which of the two counts.
+// One document each.
+class UniqueKeys {
+ public:
+  // `source` is the name of the file in errors.
+  explicit UniqueKeys(std::string source) : source_(std::move(source)) {}
+
+  void start_object() {
+    if (depth_ == objects_.size()) objects_.emplace_back();
+    objects_[depth_++].keys.clear();
+  }
+  void end_object() { --depth_; }
+  // Throws InputError with the file and the path of the key if the object has the key already.
+  void key(const std::string& name) {
+    Object& object = objects_[depth_ - 1];
+    object.last = name;
+    if (object.keys.insert(name).second) return;
+    std::string path;
+    for (size_t i = 0; i < depth_; ++i) path += (i > 0 ? "." : "") + objects_[i].last;
+    throw InputError(fmt::format("[{}] the key \"{}\" appears twice in one object", source_, path));
+  }
+
+ private:
+  struct Object {
+    std::unordered_set<std::string> keys;
+    std::string last;
+  };
+  std::string source_;
+  std::vector<Object> objects_;  // beyond depth_: kept, so that their memory is used again
+  size_t depth_ = 0;
+};
 
 bool starts_with_at(const std::string& text, size_t at, std::string_view word) {
   return text.compare(at, word.size(), word) == 0;

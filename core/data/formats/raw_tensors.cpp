@@ -2,6 +2,7 @@
 // Samples are the rows of an array in a memory-mapped .npy file. A row is copied once, to the
 // batch.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -9,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/data/formats.h"
-#include "core/data/formats/float16.h"
 #include "core/data/formats/mapped_file.h"
 #include "core/data/formats/npy.h"
 
@@ -17,6 +17,17 @@ namespace howmany {
 namespace {
 
 namespace fs = std::filesystem;
+
+// IEEE 754 binary16, as NumPy's float16 is stored. Exact, also for subnormal numbers, infinities
+// and NaN.
+constexpr float from_float16(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
+  const uint32_t rest = half & 0x7fff;
+  if (rest >= 0x7c00) return std::bit_cast<float>(sign | 0x7f80'0000 | (rest & 0x3ff) << 13);
+  // Moves the exponent by multiplying, which normalises subnormal numbers too.
+  const float size = std::bit_cast<float>(rest << 13) * 0x1p112F;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(size) | sign);
+}
 
 class Array {
  public:
