@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs and expected values shared with golden.py; see there.
+// Inputs and expected values shared with scripts/studies/golden.py; see there.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints golden_sums.json: results of PyTorch in f64, for the tests that include golden.h.
 
-    python3 tests/support/golden.py > tests/data/golden_sums.json      (needs torch and transformers; made with 2.13.0)
+    python3 scripts/studies/golden.py > tests/data/golden_sums.json      (needs torch and transformers; made with 2.13.0)
 
 Llama and BERT are compared with Hugging Face's before their results are kept.
 
