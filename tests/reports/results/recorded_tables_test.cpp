@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -17,8 +15,6 @@
 
 namespace howmany::reports {
 namespace {
-
-namespace fs = std::filesystem;
 
 using Curves = std::map<std::string, Curve>;  // by operation and backend
 
@@ -47,15 +43,9 @@ double left_out_error(const Curves& curves) {
 TEST(RecordedTables, AreInterpolatedWithinATenthIfTheHostWasIdle) {
   const char* const source = std::getenv("HOWMANY_SOURCE");
   if (source == nullptr) GTEST_SKIP() << "HOWMANY_SOURCE does not name the source folder";
-  const fs::path tables = fs::path(source) / "tests/data/backend_tables";
-  for (const std::string name : {"idle", "noisy"}) {
-    const nlohmann::json table = parse_json(read_text(tables / (name + ".json")), name);
-    for (const int run : {1, 2}) {
-      const double error = left_out_error(curves_of(table, run));
-      std::cout << name << ", run " << run << ": " << error << "\n";
-      EXPECT_LE(error, name == "idle" ? 0.1 : 1) << name << ", run " << run;
-    }
-  }
+  const std::string path = std::string(source) + "/tests/data/backend_tables/idle.json";
+  const nlohmann::json table = parse_json(read_text(path), path);
+  for (const int run : {1, 2}) EXPECT_LE(left_out_error(curves_of(table, run)), 0.1) << run;
 }
 
 }  // namespace
