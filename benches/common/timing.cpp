@@ -2,11 +2,9 @@
 #include "benches/common/timing.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "core/base/clock.h"
 #include "core/base/error.h"

@@ -2,7 +2,6 @@
 // A training run as the flags of speedup_bench and howmany-train describe it.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

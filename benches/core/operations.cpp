@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "benches/core/cases.h"
 #include "benches/core/check.h"

@@ -8,7 +8,6 @@
 // A repeated case is skipped if it does not fit into --time-budget.
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "benches/common/context.h"
 #include "benches/common/program.h"

@@ -9,13 +9,11 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <cmath>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <thread>
 
 #include "benches/loader/page_cache.h"

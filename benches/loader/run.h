@@ -4,7 +4,6 @@
 // data-parallel training. Call from one thread.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "benches/common/timing.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/speedup/flags.h"
 
-#include <fmt/ranges.h>
-
 #include <CLI/CLI.hpp>
 #include <fstream>
 
@@ -12,7 +10,6 @@
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
-#include "core/base/text/names.h"
 #include "core/base/text/options.h"
 #include "parallel/modes/mode.h"
 

@@ -2,7 +2,6 @@
 #include "benches/speedup/graph_gain.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <utility>
 

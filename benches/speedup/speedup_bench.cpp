@@ -21,7 +21,6 @@
 #include "core/base/schema/context.h"
 #include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
-#include "core/base/text/names.h"
 #include "core/gpu/fallbacks.h"
 #include "core/gpu/gpu.h"
 

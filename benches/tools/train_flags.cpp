@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/tools/train_flags.h"
 
-#include <fmt/ranges.h>
-
 #include <CLI/CLI.hpp>
 
 #include "benches/common/parts_help.h"

@@ -2,7 +2,6 @@
 // Measures the cost of moving data on this machine.
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "benches/common/context.h"
 #include "benches/common/device_choice.h"

@@ -3,8 +3,6 @@
 // kernels keep. Private to core/backends. Thread-safe.
 #pragma once
 
-#include <memory>
-
 #include "core/backends/backend.h"
 
 namespace howmany {

@@ -11,7 +11,6 @@
 
 #include <csignal>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/fd.h"

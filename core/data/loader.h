@@ -15,8 +15,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "core/data/batch.h"
 #include "core/data/dataset.h"

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <functional>
-#include <string_view>
 
 #include "core/tensor/tensor.h"
 

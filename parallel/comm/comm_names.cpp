@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/comm/comm_names.h"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "core/base/text/names.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/comm/engine.h"
 
-#include <fmt/ranges.h>
-
 #include <numeric>
 #include <thread>
 

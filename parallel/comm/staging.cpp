@@ -3,7 +3,6 @@
 #include "core/gpu/event.h"
 
 #include <bit>
-#include <utility>
 
 namespace howmany {
 namespace {

@@ -4,7 +4,6 @@
 // that posts nothing is the cause. Thread-safe.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>

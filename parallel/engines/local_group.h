@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstdint>
 #include <list>
 #include <map>
 #include <memory>

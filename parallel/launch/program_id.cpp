@@ -11,7 +11,6 @@
 #include <array>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 namespace howmany {
 namespace {

@@ -13,7 +13,6 @@
 #include <fstream>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "core/base/child.h"
 #include "core/base/error.h"

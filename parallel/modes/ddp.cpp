@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "core/base/error.h"
 #include "parallel/modes/mode.h"
 #include "parallel/modes/replica.h"
 #include "parallel/modes/step_graph.h"

@@ -12,12 +12,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/data/loader.h"
 #include "core/nn/model.h"
-#include "core/nn/units.h"
 #include "parallel/pipeline/link.h"
 #include "parallel/pipeline/schedule.h"
 #include "parallel/sync/step_clock.h"

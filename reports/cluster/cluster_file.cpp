@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <initializer_list>
 #include <stdexcept>
 
 // Some malformed keys break assertions of toml++ 3.3, which are undefined behaviour with NDEBUG.

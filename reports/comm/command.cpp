@@ -14,7 +14,6 @@
 #include "core/base/cli/output_options.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
-#include "core/base/text/bytes.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
@@ -27,7 +26,6 @@
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
-#include "reports/results/rounds.h"
 #include "reports/results/run_folder.h"
 
 namespace howmany::reports {

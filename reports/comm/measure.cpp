@@ -10,7 +10,6 @@
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/statistics.h"
-#include "core/base/text/bytes.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/rounds.h"
 

@@ -9,7 +9,6 @@
 
 #include "core/base/text/names.h"
 #include "reports/comm/run.h"
-#include "reports/results/record.h"
 
 namespace howmany::reports {
 namespace {

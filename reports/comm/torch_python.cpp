@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/comm/torch_python.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 

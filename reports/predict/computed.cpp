@@ -13,8 +13,6 @@
 #include "core/base/text/format.h"
 #include "reports/predict/model_runs.h"
 #include "reports/predict/rehearsed.h"
-#include "reports/results/device_kind.h"
-#include "reports/results/plain_json.h"
 
 namespace howmany::reports {
 namespace {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/base/statistics.h"

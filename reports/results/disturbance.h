@@ -13,7 +13,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "reports/results/core_use.h"
 

@@ -14,8 +14,6 @@
 #include "core/base/cli/output_options.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
-#include "core/base/text/bytes.h"
-#include "core/base/text/format.h"
 #include "core/base/text/table.h"
 #include "reports/comm/command.h"
 #include "reports/results/disturbance.h"

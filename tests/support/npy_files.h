@@ -2,7 +2,6 @@
 // .npy files made in memory, with the layout that NumPy writes.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

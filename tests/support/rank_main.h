@@ -7,7 +7,6 @@
 
 #include <exception>
 #include <iostream>
-#include <string>
 
 #include "parallel/launch/rank_supervisor.h"
 

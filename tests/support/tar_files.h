@@ -2,9 +2,7 @@
 // Tar archives (ustar) made in memory; with custom fields also invalid ones.
 #pragma once
 
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 namespace howmany::testing_support {

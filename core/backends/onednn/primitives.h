@@ -10,9 +10,7 @@
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <shared_mutex>
-#include <vector>
 
-#include "core/tensor/precision.h"
 #include "core/tensor/tensor.h"
 
 namespace howmany::onednn {

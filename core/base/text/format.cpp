@@ -4,7 +4,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>

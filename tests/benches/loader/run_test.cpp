@@ -7,9 +7,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <numeric>
-#include <thread>
 
 #include "benches/loader/limits.h"
 #include "benches/loader/page_cache.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/text/options.h"
 
-#include <gmock/gmock.h>
-
 namespace howmany {
 namespace {
 

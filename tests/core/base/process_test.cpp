@@ -7,8 +7,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include <chrono>
-
 #include "reports/results/record.h"
 
 namespace howmany {

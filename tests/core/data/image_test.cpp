@@ -2,7 +2,6 @@
 #include "core/data/images/image.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

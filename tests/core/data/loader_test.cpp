@@ -9,7 +9,6 @@
 #include <atomic>
 #include <functional>
 #include <latch>
-#include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>

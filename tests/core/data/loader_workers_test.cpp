@@ -8,14 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <latch>
-#include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>

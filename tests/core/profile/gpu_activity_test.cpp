@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/profile/gpu_activity.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/gpu/gpu.h"

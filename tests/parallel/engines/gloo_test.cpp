@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "core/tensor/device.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // labels: process
 // timeout: 120
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

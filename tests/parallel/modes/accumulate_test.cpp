@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exchanges and the memory of accumulate=n. mode_test.cpp compares its results with `single`.
-#include <gmock/gmock.h>
 
 #include "core/tensor/storage.h"
 #include "parallel/comm/simulation.h"
 #include "parallel/modes/mode.h"
-#include "tests/support/message_of.h"
 #include "tests/support/training.h"
 
 namespace howmany {

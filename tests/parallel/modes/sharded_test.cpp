@@ -2,9 +2,6 @@
 // Bytes, memory and parts of mode `sharded`. mode_test.cpp compares its results with `single`.
 #include <gmock/gmock.h>
 
-#include <cmath>
-#include <mutex>
-
 #include "core/tensor/storage.h"
 #include "parallel/comm/simulation.h"
 #include "parallel/launch/launch.h"

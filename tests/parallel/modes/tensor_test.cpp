@@ -2,7 +2,6 @@
 // Bytes, memory and parts of mode `tensor`. mode_test.cpp compares its results with `single`.
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <map>
 #include <mutex>
 

@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "core/tensor/rng.h"
 #include "parallel/launch/launch.h"

@@ -3,11 +3,9 @@
 #include "core/base/schema/reasons.h"
 #include "reports/comm/json.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/base/text/bytes.h"

@@ -4,8 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cmath>
-
 #include "reports/comm/advise.h"
 #include "tests/reports/comm/examples.h"
 

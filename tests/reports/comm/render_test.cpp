@@ -7,7 +7,6 @@
 #include "reports/comm/json.h"
 #include "reports/comm/render.h"
 #include "reports/comm/run.h"
-#include "reports/transfer/render.h"
 #include "tests/reports/comm/examples.h"
 #include "tests/reports/examples.h"
 
