@@ -46,20 +46,11 @@ double size_between(const CurvePoint& a, const CurvePoint& b, double seconds) {
   return a.bytes * std::pow(b.bytes / a.bytes, share);
 }
 
-double seconds_between(const CurvePoint& a, const CurvePoint& b, double bytes) {
-  const double share = std::log(bytes / a.bytes) / std::log(b.bytes / a.bytes);
-  return a.seconds * std::pow(b.seconds / a.seconds, share);
-}
-
 }  // namespace
 
 const CurvePoint* at_size(const Curve& curve, double bytes) {
   const auto found = std::ranges::lower_bound(curve, bytes, {}, &CurvePoint::bytes);
   return found == curve.end() || found->bytes != bytes ? nullptr : &*found;
-}
-
-bool is_within(const Curve& curve, double bytes) {
-  return !curve.empty() && curve.front().bytes <= bytes && bytes <= curve.back().bytes;
 }
 
 bool apart(const CurvePoint& fast, const CurvePoint& slow) {
@@ -76,13 +67,6 @@ AlphaBeta fit_alpha_beta(const Curve& curve) {
   for (const CurvePoint& p : curve) squares += std::pow(fit.predict(p.bytes) / p.seconds - 1, 2);
   fit.error = std::sqrt(squares / (fit.sizes - 2));
   return fit;
-}
-
-double seconds_at(const Curve& curve, double bytes) {
-  check_curve(curve);
-  if (!is_within(curve, bytes)) return fit_alpha_beta(curve).predict(bytes);
-  const auto above = std::ranges::lower_bound(curve, bytes, {}, &CurvePoint::bytes);
-  return above->bytes == bytes ? above->seconds : seconds_between(*(above - 1), *above, bytes);
 }
 
 std::optional<double> latency_below(const Curve& curve) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of one collective or copy by its size. The measured times decide. Between measured sizes
-// times are interpolated on logarithmic axes. Beyond them a fit of two parameters predicts: latency
-// plus bytes over bandwidth. Values only; not tied to any thread.
+// The time of one collective or copy by its size. A fit has two parameters:
+// latency plus bytes over bandwidth. Values only; not tied to any thread.
 //
-//   double seconds = seconds_at(curve, 25 << 20);
 //   AlphaBeta fit = fit_alpha_beta(curve);  // minimises the relative error
 #pragma once
 
@@ -22,7 +20,6 @@ struct CurvePoint {
 using Curve = std::vector<CurvePoint>;  // sorted by bytes, sizes unique
 
 const CurvePoint* at_size(const Curve& curve, double bytes);  // nullptr if not measured
-bool is_within(const Curve& curve, double bytes);             // true within the measured sizes
 // True if the intervals do not overlap. With one round, times must also differ by a factor of two.
 bool apart(const CurvePoint& fast, const CurvePoint& slow);
 
@@ -35,9 +32,8 @@ struct AlphaBeta {
   double bytes_per_s() const { return 1 / seconds_per_byte; }  // infinite if times do not grow
 };
 
-// Both throw std::invalid_argument if the curve is empty or a time is not above 0.
+// Throws std::invalid_argument if the curve is empty or a time is not above 0.
 AlphaBeta fit_alpha_beta(const Curve& curve);
-double seconds_at(const Curve& curve, double bytes);
 // The size that takes twice the fitted latency: below it, latency is half of the time or more.
 // Returns nullopt if no measured size takes less than that, or none takes more.
 std::optional<double> latency_below(const Curve& curve);

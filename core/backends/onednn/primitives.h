@@ -11,6 +11,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <shared_mutex>
 
+#include "core/tensor/precision.h"
 #include "core/tensor/tensor.h"
 
 namespace howmany::onednn {

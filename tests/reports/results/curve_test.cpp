@@ -66,32 +66,7 @@ TEST(AlphaBeta, HasNoLatencyIfTheLineStartsBelowZero) {
 TEST(AlphaBeta, RejectsTimesThatAreNotAboveZero) {
   EXPECT_THROW(fit_alpha_beta({}), std::invalid_argument);
   EXPECT_THROW(fit_alpha_beta({{4, 0}}), std::invalid_argument);
-  EXPECT_THROW(seconds_at({}, 4), std::invalid_argument);
   EXPECT_NEAR(fit_alpha_beta({{4, 1e-6}}).predict(1000), 1e-6, 1e-12);
-}
-
-TEST(SecondsAt, ReturnsTheMeasuredTimeOfAMeasuredSize) {
-  Curve curve = curve_by(4);
-  curve[3].seconds *= 7;
-  EXPECT_EQ(seconds_at(curve, curve[3].bytes), curve[3].seconds);
-}
-
-TEST(SecondsAt, InterpolatesLogarithmicallyBetweenSizes) {
-  const Curve curve = {{1, 1e-6}, {100, 1e-4}, {10000, 4e-4}};
-  EXPECT_NEAR(seconds_at(curve, 10), 1e-5, 1e-12);
-  EXPECT_NEAR(seconds_at(curve, 1000), 2e-4, 1e-12);
-}
-
-// As if the last two sizes exceeded the caches.
-TEST(SecondsAt, FollowsAJumpThatTheFitDoesNot) {
-  Curve curve = curve_by(4);
-  for (size_t i = curve.size() - 2; i < curve.size(); ++i) curve[i].seconds *= 3;
-  EXPECT_NEAR(seconds_at(curve, 32 << 20), 3 * (kLatency + kPerByte * (32 << 20)), 1e-3);
-}
-
-TEST(SecondsAt, FitsBeyondTheSizes) {
-  EXPECT_NEAR(seconds_at(curve_by(4), 1e9), kLatency + kPerByte * 1e9, 1e-5);
-  EXPECT_NEAR(seconds_at(curve_by(4), 1), kLatency, 1e-8);
 }
 
 TEST(LatencyBelow, IsTheSizeOfTwiceTheLatency) {
