@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benches/common/report.h"
 
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <sstream>
 
@@ -14,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/schema/samples.h"
+#include "core/base/statistics.h"
 #include "core/base/text/utf8.h"
 
 namespace howmany::benches {
@@ -127,30 +126,18 @@ bool refused(int argc, char** argv, bool quiet) {
   return true;
 }
 
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double variation(const std::vector<double>& values) {
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double v : values) squares += (v - mean) * (v - mean);
-  const auto n = static_cast<double>(values.size());
-  return n < 2 ? 0 : std::sqrt(squares / (n - 1)) / mean;
-}
-
 }  // namespace
 
 void report(benchmark::State& state, const Samples& samples,
             const std::map<std::string, double>& counters) {
   const std::vector<double>& seconds = samples.seconds;
   HM_REQUIRE(!seconds.empty(), "[report] nothing was timed");
-  while (state.KeepRunning()) state.SetIterationTime(mean_of(seconds));
+  while (state.KeepRunning()) state.SetIterationTime(mean(seconds));
   for (const auto& [name, value] : counters) state.counters[name] = value;
   state.counters[metric::kMedianS] = quantile(seconds, 0.5);
   state.counters[metric::kP95S] = quantile(seconds, 0.95);
   state.counters[metric::kMinS] = quantile(seconds, 0);
-  state.counters[metric::kCv] = variation(seconds);
+  state.counters[metric::kCv] = coefficient_of_variation(seconds);
   state.counters[metric::kSamples] = static_cast<double>(seconds.size());
 }
 

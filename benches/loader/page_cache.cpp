@@ -11,6 +11,8 @@
 #include <functional>
 #include <thread>
 
+#include "core/base/fd.h"
+
 namespace howmany::benches {
 namespace {
 
@@ -19,19 +21,14 @@ class File {
   explicit File(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
-    if (fd_ >= 0 && ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
+    if (fd_ && ::fstat(fd_.get(), &status) == 0 && S_ISREG(status.st_mode)) size_ = status.st_size;
   }
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   size_t size() const { return static_cast<size_t>(size_); }
 
  private:
-  int fd_;
+  const Fd fd_;
   off_t size_ = 0;
 };
 

@@ -5,19 +5,19 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <sstream>
 
 #include "benches/common/machine.h"
 #include "benches/common/verify.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/fd.h"
 #include "core/host/copy.h"
+#include "core/host/cpu_limits.h"
 #include "parallel/launch/launch.h"
 
 namespace howmany::benches {
@@ -65,18 +65,15 @@ Samples checked_copies(Comm& comm, Buffers& buffers, const TimingOptions& option
 
 class Socket {
  public:
-  explicit Socket(int fd) : fd_(fd) { HM_ENSURE(fd >= 0, "socket: {}", std::strerror(errno)); }
-  ~Socket() { ::close(fd_); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int fd() const { return fd_; }
+  explicit Socket(int fd) : fd_(fd) { HM_ENSURE(fd_, "socket: {}", std::strerror(errno)); }
+  int fd() const { return fd_.get(); }
   void no_delay() const {
     const int on = 1;
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   void send(const uint8_t* data, int64_t bytes) const {
     while (bytes > 0) {
-      const ssize_t n = ::send(fd_, data, static_cast<size_t>(bytes), MSG_NOSIGNAL);
+      const ssize_t n = ::send(fd(), data, static_cast<size_t>(bytes), MSG_NOSIGNAL);
       HM_ENSURE(n > 0, "loopback: send: {}", std::strerror(errno));
       data += n;
       bytes -= n;
@@ -84,7 +81,7 @@ class Socket {
   }
   void receive(uint8_t* data, int64_t bytes) const {
     while (bytes > 0) {
-      const ssize_t n = ::recv(fd_, data, static_cast<size_t>(bytes), 0);
+      const ssize_t n = ::recv(fd(), data, static_cast<size_t>(bytes), 0);
       HM_ENSURE(n > 0, "loopback: receive: {}", std::strerror(errno));
       data += n;
       bytes -= n;
@@ -92,7 +89,7 @@ class Socket {
   }
 
  private:
-  int fd_;
+  const Fd fd_;
 };
 
 // A connection of this machine to itself, on a port chosen by the system.
@@ -115,19 +112,12 @@ struct Loopback {
   std::unique_ptr<Socket> in;
 };
 
-// Reads lists such as "0-3,8", as hwloc prints processors.
 cpu_set_t cpus_of(int node) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const auto& entry : describe_numa()) {
     if (entry["node"] != node) continue;
-    std::istringstream list(entry["cpus"].get<std::string>());
-    for (std::string range; std::getline(list, range, ',');) {
-      const size_t dash = range.find('-');
-      const int first = std::stoi(range);
-      const int last = dash == std::string::npos ? first : std::stoi(range.substr(dash + 1));
-      for (int cpu = first; cpu <= last; ++cpu) CPU_SET(cpu, &set);
-    }
+    for (const int cpu : parse_cpu_list(entry["cpus"].get<std::string>())) CPU_SET(cpu, &set);
   }
   return set;
 }

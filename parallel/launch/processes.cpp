@@ -17,6 +17,7 @@
 
 #include "core/base/child.h"
 #include "core/base/error.h"
+#include "core/base/fd.h"
 #include "core/base/private_folder.h"
 #include "core/base/process_stat.h"
 #include "core/base/temporary.h"
@@ -47,22 +48,20 @@ class Events {
  public:
   explicit Events(const std::string& folder) {
     const std::string path = events_file(folder);
-    if (mkfifo(path.c_str(), 0600) == 0) fd_ = open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    HM_ENSURE(fd_ >= 0, "[launch] FIFO {}: {}", path, std::strerror(errno));
+    if (mkfifo(path.c_str(), 0600) == 0)
+      fd_ = Fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    HM_ENSURE(fd_, "[launch] FIFO {}: {}", path, std::strerror(errno));
   }
-  ~Events() { close(fd_); }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   void clear() const {
     char bytes[256];
-    while (read(fd_, bytes, sizeof bytes) > 0) {
+    while (read(fd_.get(), bytes, sizeof bytes) > 0) {
     }
   }
 
  private:
-  int fd_ = -1;
+  Fd fd_;
 };
 
 std::string file_limit_hint() {

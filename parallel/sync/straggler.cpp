@@ -4,19 +4,9 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/statistics.h"
 
 namespace howmany {
-namespace {
-
-double median(std::vector<double> values) {
-  HM_REQUIRE(!values.empty(), "[straggler] nothing was timed");
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-}  // namespace
-
 Straggler straggler_of(const std::vector<double>& own_seconds) {
   const auto slowest = std::ranges::max_element(own_seconds);
   HM_REQUIRE(slowest != own_seconds.end(), "[straggler] no ranks");

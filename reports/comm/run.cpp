@@ -134,7 +134,6 @@ SuiteRun run_suite(const SuiteCommand& asked) {
     command.argv.insert(command.argv.end(),
                         {flag::kSamplesFile, scratch.samples, "--benchmark_out=" + scratch.bench,
                          "--benchmark_out_format=json"});
-  command.on_tick = asked.on_tick;
   if (asked.verbose)
     command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
   SuiteRun run;

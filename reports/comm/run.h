@@ -3,7 +3,6 @@
 // measurements. One thread.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +37,6 @@ struct SuiteCommand {
   bool verbose = false;
   // Passes the output paths by environment, because other ranks have the same arguments.
   bool one_of_many = false;
-  std::function<void()> on_tick = {};
 };
 // Throws InputError with the program's message if it refuses its arguments.
 SuiteRun run_suite(const SuiteCommand& command);

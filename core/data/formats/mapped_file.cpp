@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -15,9 +14,9 @@ namespace howmany {
 namespace {
 
 // O_NONBLOCK, so that open() returns for a named pipe.
-int open_or_throw(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  HM_ENSURE(fd >= 0, "{}: {}", path, std::strerror(errno));
+Fd open_or_throw(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  HM_ENSURE(fd, "{}: {}", path, std::strerror(errno));
   return fd;
 }
 
@@ -29,25 +28,20 @@ int64_t size_of_file(int fd) {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path)
-    : path_(path), fd_(open_or_throw(path)), size_(size_of_file(fd_)) {
+    : path_(path), fd_(open_or_throw(path)), size_(size_of_file(fd_.get())) {
   std::string why = size_ < 0 ? "not a regular file" : size_ == 0 ? "empty file" : "";
   if (why.empty()) {
-    data_ = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, fd_, 0);
+    data_ = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, fd_.get(), 0);
     if (data_ == MAP_FAILED) why = std::strerror(errno);
   }
-  if (why.empty()) return;
-  ::close(fd_);
-  throw Error(fmt::format("{}: {}", path, why));
+  HM_ENSURE(why.empty(), "{}: {}", path, why);
 }
 
-MappedFile::~MappedFile() {
-  ::munmap(data_, static_cast<size_t>(size_));
-  ::close(fd_);
-}
+MappedFile::~MappedFile() { ::munmap(data_, static_cast<size_t>(size_)); }
 
 std::span<const std::byte> MappedFile::bytes(int64_t offset, int64_t count) const {
-  HM_ENSURE(size_of_file(fd_) >= offset + count, "{}: has become shorter than {} bytes", path_,
-            offset + count);
+  HM_ENSURE(size_of_file(fd_.get()) >= offset + count, "{}: has become shorter than {} bytes",
+            path_, offset + count);
   return {static_cast<const std::byte*>(data_) + offset, static_cast<size_t>(count)};
 }
 

@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 
+#include "core/base/fd.h"
+
 namespace howmany {
 
 class MappedFile {
@@ -26,7 +28,7 @@ class MappedFile {
 
  private:
   std::string path_;
-  int fd_ = -1;
+  Fd fd_;
   int64_t size_ = 0;
   void* data_ = nullptr;
 };

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/fd.h"
 
 namespace howmany {
 namespace {
@@ -27,21 +28,10 @@ class Archive {
  public:
   explicit Archive(const std::string& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    HM_ENSURE(fd_ >= 0, "{}: {}", path_, std::strerror(errno));
-    try {
-      look();
-      open();
-    } catch (...) {
-      ::close(fd_);
-      throw;
-    }
+    HM_ENSURE(fd_, "{}: {}", path_, std::strerror(errno));
+    look();
+    open();
   }
-  ~Archive() {
-    archive_.reset();
-    ::close(fd_);
-  }
-  Archive(const Archive&) = delete;
-  Archive& operator=(const Archive&) = delete;
 
   // Appends the next member if it is a regular file. Returns false at the end.
   bool next(std::vector<TarMember>& members) {
@@ -70,12 +60,12 @@ class Archive {
  private:
   void look() {
     struct stat status {};
-    HM_ENSURE(::fstat(fd_, &status) == 0, "{}: {}", path_, std::strerror(errno));
+    HM_ENSURE(::fstat(fd_.get(), &status) == 0, "{}: {}", path_, std::strerror(errno));
     HM_ENSURE(S_ISREG(status.st_mode), "{}: not a regular file", path_);
     size_ = status.st_size;
     HM_ENSURE(size_ > 0, "{}: empty file", path_);
     std::array<unsigned char, 4> start{};
-    const ssize_t n = ::pread(fd_, start.data(), start.size(), 0);
+    const ssize_t n = ::pread(fd_.get(), start.data(), start.size(), 0);
     const std::string_view magic(reinterpret_cast<const char*>(start.data()),
                                  static_cast<size_t>(std::max<ssize_t>(n, 0)));
     for (const std::string_view known : {"\x1f\x8b", "BZh",
@@ -90,8 +80,8 @@ class Archive {
     archive_.reset(archive_read_new());
     HM_ENSURE(archive_ != nullptr, "{}: out of memory", path_);
     archive_read_support_format_tar(archive_.get());
-    HM_ENSURE(archive_read_open_fd(archive_.get(), fd_, kReadAhead) == ARCHIVE_OK, "{}: {}", path_,
-              reason());
+    HM_ENSURE(archive_read_open_fd(archive_.get(), fd_.get(), kReadAhead) == ARCHIVE_OK, "{}: {}",
+              path_, reason());
   }
 
   std::string reason() const {
@@ -108,7 +98,7 @@ class Archive {
   // An archive ends with blocks of zeros. They are missing if it was cut between two members.
   void check_end() const {
     std::array<char, kBlock> block;
-    const ssize_t n = ::pread(fd_, block.data(), block.size(), end_);
+    const ssize_t n = ::pread(fd_.get(), block.data(), block.size(), end_);
     HM_ENSURE(n == kBlock && std::ranges::count(block, '\0') == kBlock,
               "{}: truncated, its end mark is missing", path_);
   }
@@ -118,7 +108,7 @@ class Archive {
   };
 
   const std::string path_;
-  const int fd_;
+  const Fd fd_;
   int64_t size_ = 0, end_ = 0;
   std::unique_ptr<archive, Free> archive_;
 };

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/fd.h"
+
 namespace howmany::image {
 namespace {
 
@@ -22,16 +24,13 @@ class File {
   // O_NONBLOCK, so that open() returns for a named pipe.
   explicit File(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    HM_ENSURE(fd_ >= 0, "{}", std::strerror(errno));
+    HM_ENSURE(fd_, "{}", std::strerror(errno));
   }
-  ~File() { ::close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
   // No image encoding needs more than 8 bytes per pixel, so a larger file is not an image.
   int64_t size(int64_t max_pixels) const {
     struct stat status {};
-    HM_ENSURE(::fstat(fd_, &status) == 0, "{}", std::strerror(errno));
+    HM_ENSURE(::fstat(fd_.get(), &status) == 0, "{}", std::strerror(errno));
     HM_ENSURE(!S_ISDIR(status.st_mode), "is a directory");
     HM_ENSURE(S_ISREG(status.st_mode), "not a regular file");
     HM_ENSURE(status.st_size > 0, "empty file");
@@ -42,7 +41,7 @@ class File {
 
   void read(int64_t offset, std::span<uint8_t> out) const {
     while (!out.empty()) {
-      const ssize_t n = ::pread(fd_, out.data(), out.size(), offset);
+      const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), offset);
       if (n < 0 && errno == EINTR) continue;
       HM_ENSURE(n >= 0, "{}", std::strerror(errno));
       HM_ENSURE(n > 0, "shrank while being read");
@@ -52,7 +51,7 @@ class File {
   }
 
  private:
-  int fd_;
+  const Fd fd_;
 };
 
 }  // namespace
