@@ -28,38 +28,30 @@ inline const std::string kLlama =
     "llama:width=8,layers=1,heads=4,kv_heads=2,hidden=6,length=5,vocabulary=11,deviation=0.5";
 
 inline ModelSpec conv_model() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::conv2d(2, 4, {3, 1, 1}));
-  parts.push_back(layers::relu());
-  parts.push_back(layers::max_pool({2, 2, 0}));
-  parts.push_back(layers::flatten());
-  parts.push_back(layers::linear(36, 5));
   return {.name = "conv",
-          .layer = layers::sequential(std::move(parts)),
+          .layer = layers::sequential(layers::conv2d(2, 4, {3, 1, 1}), layers::relu(),
+                                      layers::max_pool({2, 2, 0}), layers::flatten(),
+                                      layers::linear(36, 5)),
           .sample = {6, 6, 2},
           .classes = 5};
 }
 
 inline ModelSpec dropout_model() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::linear(8, 16, Activation::gelu));
-  parts.push_back(layers::dropout(0.3));
-  parts.push_back(layers::linear(16, 11, Activation::relu));
-  parts.push_back(layers::linear(11, 4));
-  return {.name = "dropout",
-          .layer = layers::sequential(std::move(parts)),
-          .sample = {8},
-          .classes = 4};
+  return {
+      .name = "dropout",
+      .layer = layers::sequential(layers::linear(8, 16, Activation::gelu), layers::dropout(0.3),
+                                  layers::linear(16, 11, Activation::relu), layers::linear(11, 4)),
+      .sample = {8},
+      .classes = 4};
 }
 
 inline ModelSpec batchnorm_model() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::linear(6, 8));
-  parts.push_back(layers::batchnorm(8, Activation::relu));
-  parts.push_back(layers::linear(8, 7));
-  parts.push_back(layers::batchnorm(7));
-  parts.push_back(layers::linear(7, 3));
-  return {.name = "bn", .layer = layers::sequential(std::move(parts)), .sample = {6}, .classes = 3};
+  return {
+      .name = "bn",
+      .layer = layers::sequential(layers::linear(6, 8), layers::batchnorm(8, Activation::relu),
+                                  layers::linear(8, 7), layers::batchnorm(7), layers::linear(7, 3)),
+      .sample = {6},
+      .classes = 3};
 }
 
 inline ModelSpec mse_model() {

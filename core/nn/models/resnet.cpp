@@ -56,10 +56,7 @@ constexpr Depth kResnet34 = {"resnet34", basic_main, 1, {3, 4, 6, 3}};
 constexpr Depth kResnet50 = {"resnet50", bottleneck_main, 4, {3, 4, 6, 3}};
 
 LayerPtr projection(int64_t in, int64_t out, int64_t stride) {
-  std::vector<LayerPtr> parts;
-  parts.push_back(conv(in, out, {1, stride, 0}));
-  parts.push_back(layers::batchnorm(out));
-  return layers::sequential(std::move(parts));
+  return layers::sequential(conv(in, out, {1, stride, 0}), layers::batchnorm(out));
 }
 
 LayerPtr block(const Depth& depth, int64_t in, int64_t width, int64_t stride) {

@@ -39,13 +39,9 @@ LayerPtr block(LayerPtr shortcut) {
 LayerPtr identity_residual() { return block(nullptr); }
 LayerPtr projected_residual() { return block(layers::conv2d(2, 2, {1, 1, 0})); }
 LayerPtr chain() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::flatten());
-  parts.push_back(layers::linear(8, 6, Activation::gelu, false));
-  parts.push_back(layers::dropout(0.3));
-  parts.push_back(layers::layernorm(6));
-  parts.push_back(layers::linear(6, 3, Activation::relu));
-  return layers::sequential(std::move(parts));
+  return layers::sequential(layers::flatten(), layers::linear(8, 6, Activation::gelu, false),
+                            layers::dropout(0.3), layers::layernorm(6),
+                            layers::linear(6, 3, Activation::relu));
 }
 LayerPtr attention_both_ways() { return layers::attention({.count = 1, .causal = false}); }
 LayerPtr nothing() { return layers::sequential(std::vector<LayerPtr>{}); }

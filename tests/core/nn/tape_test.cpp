@@ -102,11 +102,8 @@ TEST(Tape, ComputesNoGradientForTheInput) {
   std::vector<LayerPtr> models;
   models.push_back(layers::linear(12, 3));
   models.push_back(layers::conv2d(3, 2, {1, 1, 0}));
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::dropout(0));
-  parts.push_back(layers::flatten());
-  parts.push_back(layers::linear(12, 3));
-  models.push_back(layers::sequential(std::move(parts)));
+  models.push_back(
+      layers::sequential(layers::dropout(0), layers::flatten(), layers::linear(12, 3)));
   models.push_back(layers::residual(layers::conv2d(3, 3, {1, 1, 0}), nullptr, Activation::relu));
   const Shape shapes[] = {{2, 12}, {2, 2, 2, 3}, {2, 2, 2, 3}, {2, 2, 2, 3}};
   for (size_t i = 0; i < models.size(); ++i) {
@@ -124,12 +121,7 @@ TEST(Tape, ComputesNoGradientForTheInput) {
   }
 }
 
-LayerPtr two_dropouts() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::dropout(0.4));
-  parts.push_back(layers::dropout(0.4));
-  return layers::sequential(std::move(parts));
-}
+LayerPtr two_dropouts() { return layers::sequential(layers::dropout(0.4), layers::dropout(0.4)); }
 
 Tensor mask(Layer& layer, const TapeOptions& options, int64_t rows) {
   Tape tape(options);

@@ -35,23 +35,16 @@ class Stored : public testing::Test {
 };
 
 ModelSpec images() {
-  std::vector<LayerPtr> block;
-  block.push_back(layers::conv2d(8, 8, {3, 1, 1}, false));
-  block.push_back(layers::batchnorm(8, Activation::relu));
-  block.push_back(layers::conv2d(8, 8, {3, 1, 1}, false));
-  block.push_back(layers::batchnorm(8));
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::conv2d(3, 8, {3, 1, 1}));
-  parts.push_back(layers::relu());
-  parts.push_back(
-      layers::residual(layers::sequential(std::move(block)), nullptr, Activation::relu));
-  parts.push_back(layers::max_pool({2, 2, 0}));
-  parts.push_back(layers::avg_pool({2, 1, 1}));
-  parts.push_back(layers::dropout(0.1));
-  parts.push_back(layers::global_avg_pool());
-  parts.push_back(layers::linear(8, 5));
   return {.name = "images",
-          .layer = layers::sequential(std::move(parts)),
+          .layer = layers::sequential(
+              layers::conv2d(3, 8, {3, 1, 1}), layers::relu(),
+              layers::residual(
+                  layers::sequential(layers::conv2d(8, 8, {3, 1, 1}, false),
+                                     layers::batchnorm(8, Activation::relu),
+                                     layers::conv2d(8, 8, {3, 1, 1}, false), layers::batchnorm(8)),
+                  nullptr, Activation::relu),
+              layers::max_pool({2, 2, 0}), layers::avg_pool({2, 1, 1}), layers::dropout(0.1),
+              layers::global_avg_pool(), layers::linear(8, 5)),
           .sample = {8, 8, 3},
           .classes = 5};
 }

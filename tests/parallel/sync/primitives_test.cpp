@@ -68,11 +68,7 @@ TEST(Gather, RefusesRowsOfDifferentShapes) {
 }
 
 LayerPtr small_net() {
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::linear(4, 6));
-  parts.push_back(layers::batchnorm(6));
-  parts.push_back(layers::linear(6, 3));
-  return layers::sequential(std::move(parts));
+  return layers::sequential(layers::linear(4, 6), layers::batchnorm(6), layers::linear(6, 3));
 }
 
 TEST(Replicate, CopiesValuesAndBuffersToEachDevice) {
@@ -270,15 +266,12 @@ TEST(DataParallelLayer, RefusesADeviceTwice) {
 
 // linear -> [linear gelu dropout linear] -> linear, the middle wrapped or not
 LayerPtr model_with_middle(const std::vector<Device>& devices) {
-  std::vector<LayerPtr> middle;
-  middle.push_back(layers::linear(5, 8, Activation::gelu));
-  middle.push_back(layers::dropout(0.4));
-  middle.push_back(layers::linear(8, 4));
-  std::vector<LayerPtr> parts;
-  parts.push_back(layers::linear(3, 5));
-  parts.push_back(data_parallel(layers::sequential(std::move(middle)), devices));
-  parts.push_back(layers::linear(4, 2));
-  return layers::sequential(std::move(parts));
+  return layers::sequential(
+      layers::linear(3, 5),
+      data_parallel(layers::sequential(layers::linear(5, 8, Activation::gelu), layers::dropout(0.4),
+                                       layers::linear(8, 4)),
+                    devices),
+      layers::linear(4, 2));
 }
 
 struct Pass {
