@@ -5,7 +5,6 @@
 
 #include "benches/comm/cases.h"
 #include "benches/comm/collective_timing.h"
-#include "benches/comm/flags.h"
 #include "benches/comm/schedule.h"
 #include "benches/common/context.h"
 #include "benches/common/device_choice.h"

@@ -25,6 +25,9 @@ struct BackendFlags {
   bool list = false;
 };
 
+// Parses the command line of backend_bench, as parse() of program.h does.
+std::vector<std::string> parse_backend(int argc, char** argv, BackendFlags& flags);
+
 struct BackendCase {
   std::string name, op, model;
   Workload work;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "benches/comm/flags.h"
-
+// Command line of backend_bench.
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
+#include "benches/comm/cases.h"
 #include "benches/comm/collectives.h"
 #include "benches/common/program.h"
 #include "core/base/cli/number_check.h"

@@ -26,7 +26,8 @@ namespace howmany::benches {
 int run_program(const std::string& name, const std::function<int()>& body);
 
 // Parses the flags of `app`. Returns the unknown flags of the form --benchmark_..., for Google
-// Benchmark. Throws std::invalid_argument for any other unknown flag, with the nearest known one.
+// Benchmark. Throws std::invalid_argument for any other unknown flag, with the nearest known
+// one, and CLI::Success after --help. Call it within run_program().
 std::vector<std::string> parse(CLI::App& app, int argc, char** argv);
 
 constexpr int kInterrupted = 130;  // the shells' exit code after Ctrl-C

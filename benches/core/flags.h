@@ -16,9 +16,7 @@ struct CoreFlags {
   Precision precision = Precision::f32;
 };
 
-// Parses the command line into `options` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
-// run_program().
+// Parses the command line, as parse() of program.h does.
 std::vector<std::string> parse_core(int argc, char** argv, CoreFlags& options);
 
 }  // namespace howmany::benches

@@ -23,9 +23,7 @@ struct LoaderFlags {
 
 std::string name_of(WorkersAs as);  // the value of --worker-type
 
-// Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
-// run_program().
+// Parses the command line, as parse() of program.h does.
 std::vector<std::string> parse_loader(int argc, char** argv, LoaderFlags& flags);
 
 }  // namespace howmany::benches

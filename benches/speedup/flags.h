@@ -20,9 +20,7 @@ struct SpeedupFlags {
   bool list = false, graph_gain = false;
 };
 
-// Parses the command line into `flags` and returns the flags of Google Benchmark. Throws
-// std::invalid_argument if a flag is bad, and CLI::Success after --help. Call it within
-// run_program().
+// Parses the command line, as parse() of program.h does.
 std::vector<std::string> parse_speedup(int argc, char** argv, SpeedupFlags& flags);
 
 }  // namespace howmany::benches

@@ -22,7 +22,13 @@ struct TransferFlags {
   std::vector<Device> devices = {};  // of one type, at least one
   std::vector<std::string> models = {};
   int64_t batch = 0;
+  std::string device_list = "", samples = "";
+  double budget_seconds = 20;
+  bool list = false;
 };
+
+// Parses the command line of transfer_bench, as parse() of program.h does.
+std::vector<std::string> parse_transfer(int argc, char** argv, TransferFlags& flags);
 
 struct TransferCase {
   std::string name;

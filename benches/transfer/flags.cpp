@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "benches/transfer/flags.h"
-
+// Command line of transfer_bench.
 #include <CLI/CLI.hpp>
 
 #include "benches/common/program.h"
 #include "benches/common/workload.h"
+#include "benches/transfer/cases.h"
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/schema/flags.h"
@@ -19,7 +19,7 @@ constexpr const char* kTransferExamples = R"(Examples:
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 1 wrong data, 2 bad usage or input, 3 a measurement failed.)";
 
-void add_transfer_flags(CLI::App& app, TransferBenchFlags& flags) {
+void add_transfer_flags(CLI::App& app, TransferFlags& flags) {
   add_option(app, flag::kMinBytes, flags.min_bytes)->check(whole_between(1, int64_t{1} << 40));
   add_option(app, flag::kMaxBytes, flags.max_bytes)->check(whole_between(1, int64_t{1} << 40));
   add_option(app, flag::kDevices, flags.device_list, "the GPUs, else cpu:0,cpu:1");
@@ -33,7 +33,7 @@ void add_transfer_flags(CLI::App& app, TransferBenchFlags& flags) {
 
 }  // namespace
 
-std::vector<std::string> parse_transfer(int argc, char** argv, TransferBenchFlags& flags) {
+std::vector<std::string> parse_transfer(int argc, char** argv, TransferFlags& flags) {
   CLI::App app("Times copies between the memories of this machine.", "transfer_bench");
   app.footer(kTransferExamples);
   add_transfer_flags(app, flags);

@@ -13,7 +13,6 @@
 #include "benches/common/verify.h"
 #include "benches/common/workload.h"
 #include "benches/transfer/cases.h"
-#include "benches/transfer/flags.h"
 #include "core/base/budget.h"
 #include "core/base/error.h"
 #include "core/base/schema/metrics.h"
@@ -24,11 +23,9 @@ namespace {
 
 constexpr const char* kName = "transfer_bench";
 
-using Flags = TransferBenchFlags;
-
 // Returns the GPUs. Without a GPU, returns two slices of the cores, or fewer if there are not
 // enough.
-std::vector<Device> devices_of(const Flags& flags) {
+std::vector<Device> devices_of(const TransferFlags& flags) {
   if (!flags.device_list.empty()) return parse_devices(flags.device_list);
   std::vector<Device> devices;
   for (int i = 0; i < gpu::count(); ++i) devices.push_back({DeviceType::cuda, i});
@@ -54,8 +51,8 @@ std::string too_large(double bytes) {
   return fmt::format("copies of {:.1f} GB in {:.1f} GB of free memory", bytes / 1e9, free / 1e9);
 }
 
-void run_case(benchmark::State& state, const TransferCase& c, const Flags& flags, double seconds,
-              bool& wrong) {
+void run_case(benchmark::State& state, const TransferCase& c, const TransferFlags& flags,
+              double seconds, bool& wrong) {
   const std::string why = c.skipped.empty() ? too_large(c.bytes) : c.skipped;
   if (!why.empty()) return report_nothing(state, why);
   try {
@@ -84,7 +81,7 @@ double weight_from(const std::vector<TransferCase>& cases, size_t first) {
 }
 
 int run(int argc, char** argv) {
-  Flags flags;
+  TransferFlags flags;
   std::vector<std::string> google = parse_transfer(argc, argv, flags);
   HM_REQUIRE(place_from_environment().local_rank == 0,
              "{} measures one machine from one process: start one on each host", kName);
