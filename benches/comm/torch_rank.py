@@ -57,7 +57,7 @@ class Collective:
         receives_all = self.op in ("all_gather", "gather", "all_to_all")
         self.send = self.empty(n if sends_all else 1)
         self.receive = self.send if self.op in ONE_BUFFER else self.empty(n if receives_all else 1)
-        self.run = getattr(self, "make_" + self.op)()
+        self.run = self.round_trip() if self.op == "send_recv" else self.collective()
 
     def empty(self, parts):
         return self.torch.empty(parts * self.part, dtype=self.dtype, device=self.where)
@@ -135,31 +135,21 @@ class Collective:
     def parts(self, whole):
         return list(whole.chunk(self.case.ranks)) if self.rank == 0 else None
 
-    def make_all_reduce(self):
-        return self.call("all_reduce", self.send)
+    def collective(self):
+        send, receive = self.send, self.receive
+        name, buffers, root = {
+            "all_reduce": ("all_reduce", [send], {}),
+            "all_gather": ("all_gather_into_tensor", [receive, send], {}),
+            "reduce_scatter": ("reduce_scatter_tensor", [receive, send], {}),
+            "broadcast": ("broadcast", [send], {"src": 0}),
+            "reduce": ("reduce", [send], {"dst": 0}),
+            "gather": ("gather", [send, self.parts(receive)], {"dst": 0}),
+            "scatter": ("scatter", [receive, self.parts(send)], {"src": 0}),
+            "all_to_all": ("all_to_all_single", [receive, send], {}),
+        }[self.op]
+        return self.call(name, *buffers, **root)
 
-    def make_all_gather(self):
-        return self.call("all_gather_into_tensor", self.receive, self.send)
-
-    def make_reduce_scatter(self):
-        return self.call("reduce_scatter_tensor", self.receive, self.send)
-
-    def make_broadcast(self):
-        return self.call("broadcast", self.send, src=0)
-
-    def make_reduce(self):
-        return self.call("reduce", self.send, dst=0)
-
-    def make_gather(self):
-        return self.call("gather", self.send, self.parts(self.receive), dst=0)
-
-    def make_scatter(self):
-        return self.call("scatter", self.receive, self.parts(self.send), src=0)
-
-    def make_all_to_all(self):
-        return self.call("all_to_all_single", self.receive, self.send)
-
-    def make_send_recv(self):
+    def round_trip(self):
         last = self.case.ranks - 1
         if self.rank not in (0, last):
             return lambda: None
