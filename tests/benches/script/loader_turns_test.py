@@ -59,6 +59,9 @@ class LoaderWorkers(Measured):
     def test_samples_may_be_made_by_modules_and_workers_spawned(self):
         self.check([PYTHON, SCRIPTS / "module_transform.py"], 64)
 
+    def test_a_subclass_may_make_its_iterator_anew(self):
+        self.check([PYTHON, SCRIPTS / "variants.py", "reset_loader"], 64)
+
     @programs.nightly
     def test_streams(self):
         self.check([PYTHON, SCRIPTS / "iterable.py"], 64)

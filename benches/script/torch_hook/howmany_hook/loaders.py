@@ -7,6 +7,7 @@ had made ahead are lost. Samples, collation, pinned memory and the start method 
 Thread safety. Call from the thread that trains.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -72,23 +73,40 @@ class Switch:
         self._turn = None  # the current turns.Turn
         self._batches = None  # of the chosen loader
         self._opened = None  # when workers started; None: they have given a batch
+        self._inside = False  # an iterator is being made
         self.figures = {}  # index of a turn that took place: Figures
 
     def watch(self):
-        """Replaces DataLoader.__iter__."""
-        iterate = dataloader.DataLoader.__iter__
+        """Replaces DataLoader.__iter__, and _get_iterator for subclasses that call it."""
+        for name in ("__iter__", "_get_iterator"):
+            setattr(dataloader.DataLoader, name, self._watched(getattr(dataloader.DataLoader, name)))
 
+    def _watched(self, iterate):
         @functools.wraps(iterate)
         def watched(loader):
-            key = id(loader.dataset)
-            self._loaders[key] = loader
+            if self._inside:  # the one calls the other
+                return iterate(loader)
+            self._loaders[id(loader.dataset)] = loader
             if self._turn is None or loader.dataset is not self._chosen.dataset:
-                return Batches(self, loader, iterate(loader), None)
+                with self._unwatched():
+                    return Batches(self, loader, iterate(loader), None)
             self.figures.setdefault(self._turn.index, Figures())
-            self._batches = Batches(self, loader, open_loader(loader, self._turn), self._turn.index)
+            self._batches = Batches(self, loader, self._open(loader, self._turn), self._turn.index)
             return self._batches
 
-        dataloader.DataLoader.__iter__ = watched
+        return watched
+
+    @contextlib.contextmanager
+    def _unwatched(self):
+        before, self._inside = self._inside, True
+        try:
+            yield
+        finally:
+            self._inside = before
+
+    def _open(self, loader, turn, left=None):
+        with self._unwatched():
+            return open_loader(loader, turn, left)
 
     def choose(self, key):
         """False if that loader is unknown: a subclass may have its own __iter__."""
@@ -154,11 +172,13 @@ class Switch:
         batches.turn = turn.index
         try:
             if turn.alone_seconds > 0:
-                take_alone(loader, turn, self.figures[turn.index])
+                with self._unwatched():
+                    take_alone(loader, turn, self.figures[turn.index])
             self._opened = clock()
-            batches.inner = open_loader(loader, turn, left)
+            batches.inner = self._open(loader, turn, left)
         except Exception:
-            batches.inner = loader._get_iterator()  # the script goes on
+            with self._unwatched():
+                batches.inner = loader._get_iterator()  # the script goes on
             raise
 
     def _measure_memory(self):

@@ -5,6 +5,7 @@ under torchrun."""
 import itertools
 import os
 import sys
+import time
 
 import parts
 import torch
@@ -22,16 +23,28 @@ def batch(size=parts.BATCH):
 def wrapped(model):
     if RANKS == 1:
         return model
-    torch.distributed.init_process_group("gloo")
+    form()
     return torch.nn.parallel.DistributedDataParallel(model, static_graph=True)
 
 
-def train(model, batches):
+def form():
+    if RANKS > 1:
+        torch.distributed.init_process_group("gloo")
+
+
+def nothing(*_):
+    pass
+
+
+def train(model, batches, before=nothing, after=nothing):
+    """Calls `before` and `after` around each step of the optimizer, with the model and the index."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for x, y in batches:
+    for step, (x, y) in enumerate(batches):
         optimizer.zero_grad()
         parts.loss_of(model(x), y).backward()
+        before(model, step)
         optimizer.step()
+        after(model, step)
 
 
 def endless():
@@ -106,6 +119,13 @@ class OwnLoader(DataLoader):
 
     def __iter__(self):
         return endless()
+
+
+def reset_loader():
+    """Makes its iterator anew, as ultralytics for its last epochs."""
+    loader = Infinite(parts.data(640), batch_size=parts.BATCH)
+    loader.iterator = loader._get_iterator()
+    train(net, (b for _ in itertools.count() for b in loader))
 
 
 def own_iterator():
@@ -193,6 +213,92 @@ def growing_accumulation():
         optimizer.step()
 
 
+def growing_batches():
+    """Of no loader: 16 samples in the first 40 steps, then 64."""
+    train(net, (batch(64 if step >= 40 else 16) for step in itertools.count()))
+
+
+def rebatched():
+    """The loader hands over 256 samples at once, the script divides them."""
+    train(net, (pair for _ in itertools.count() for x, y in DataLoader(parts.data(2560), batch_size=256)
+                for pair in zip(x.split(64), y.split(64))))
+
+
+def rollouts():
+    """0.5 s before each eight steps."""
+    def rollout(_, step):
+        if step % 8 == 7:
+            time.sleep(0.5)
+    train(net, endless(), after=rollout)
+
+
+def average(tensors):
+    for tensor in tensors:
+        torch.distributed.all_reduce(tensor)
+        tensor /= RANKS
+
+
+def gradients_of(model):
+    return [parameter.grad for parameter in model.parameters()]
+
+
+def own_model():
+    """Of a rank: no seed is the same."""
+    form()
+    torch.manual_seed(int(os.environ.get("RANK", "0")))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.01)
+    return net
+
+
+def exchanges_nothing():
+    train(own_model(), endless())
+
+
+def logs_now_and_then():
+    """The mean loss of all ranks, every 10 steps."""
+    train(own_model(), endless(), after=lambda _, step: step % 10 or average([torch.zeros(1)]))
+
+
+def averages_gradients():
+    train(own_model(), endless(), before=lambda model, _: average(gradients_of(model)))
+
+
+def averages_in_backward():
+    model = own_model()
+    for parameter in model.parameters():
+        parameter.register_hook(lambda gradient: (torch.distributed.all_reduce(gradient), gradient)[1])
+    train(model, endless())
+
+
+def local_sgd():
+    """Averages parameters every 8 steps."""
+    def merge(model, step):
+        if step % 8 == 7:
+            with torch.no_grad():
+                average(list(model.parameters()))
+    train(own_model(), endless(), after=merge)
+
+
+def sends_to_a_neighbour():
+    """Averages parameters with one rank after the other, by messages."""
+    def meet(model, step):
+        rank = torch.distributed.get_rank()
+        own = next(iter(model.parameters())).detach()
+        other = torch.empty_like(own)
+        for turn in (0, 1):
+            torch.distributed.send(own, 1 - rank) if rank == turn else torch.distributed.recv(other, 1 - rank)
+        own.add_(other).div_(2)
+    train(own_model(), endless(), after=meet)
+
+
+def same_gradients():
+    """Exchanged in a way that no process group sees."""
+    form()
+    torch.manual_seed(0)
+    train(net, endless())
+
+
 def manual_updates():
     for x, y in endless():
         parts.loss_of(net(x), y).backward()
@@ -233,6 +339,24 @@ def two_models():
                     raise ValueError("the gradients differ")
             optimizer.step()
         torch.save(net, io.BytesIO())
+
+
+def a_model_that_steps_later():
+    """The second model trains in every fifth step of the first."""
+    torch.manual_seed(int(os.environ["RANK"]))
+    critic = torch.nn.Sequential(torch.nn.Linear(parts.CLASSES, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+    first, second = (torch.optim.SGD(model.parameters(), lr=0.01) for model in (critic, net))
+    for step in itertools.count():
+        x, _ = batch()
+        with torch.no_grad():
+            made = net(x)
+        first.zero_grad()
+        critic(made).mean().backward()
+        first.step()
+        if step % 5 == 4:
+            second.zero_grad()
+            (-critic(net(x)).mean()).backward()
+            second.step()
 
 
 def spawned_rank(rank, world):
