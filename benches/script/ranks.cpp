@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "benches/script/pace.h"
 #include "benches/script/record.h"
 #include "core/base/error.h"
 #include "core/base/schema/marks.h"
@@ -17,7 +18,8 @@
 namespace howmany::benches {
 namespace {
 
-constexpr double kMostUneven = 1.1;  // samples of the ranks
+constexpr double kMostUneven = 1.1;   // samples of the ranks
+constexpr double kNoticeable = 0.05;  // share of the time
 constexpr const char* kNoSamples =
     "[script] the batches do not show how many samples they have; give --samples-per-step";
 
@@ -53,6 +55,7 @@ void take_steps_until_the_end(std::vector<RankRecord>& records, const ScriptEnd&
     if (!record.ended || record.complete) return;
     record.first = first;
     record.last = last;
+    std::erase_if(record.cycles, [&](const RankCycle& cycle) { return cycle.last > last; });
   }
   for (RankRecord& record : records) record.complete = true;
 }
@@ -101,6 +104,12 @@ struct Window {
   int64_t first = 0, last = 0;
 };
 
+// The whole cycles, or all timed steps.
+Window timed_window(const RankRecord& record) {
+  if (record.cycles.empty()) return {record.first, record.last};
+  return {record.cycles.front().first, record.cycles.back().last};
+}
+
 // Mean over the steps of a rank.
 double mean_of(const RankRecord& record, Window window, double RankStep::*member) {
   double sum = 0;
@@ -116,11 +125,6 @@ double share_of(const std::vector<RankRecord>& records, Window window, double Ra
     sum += mean_of(record, window, member) / mean_of(record, window, &RankStep::seconds);
   return sum / static_cast<double>(records.size());
 }
-
-// The samples of each step over all ranks, and its time: the maximum over ranks.
-struct StepsOverRanks {
-  std::vector<double> seconds, samples;
-};
 
 // True if ranks fetch different numbers of samples and all know the inputs of the model. Rank 0 may
 // read the batches of all ranks, as with accelerate's dispatch_batches.
@@ -139,26 +143,47 @@ bool counts_inputs(const std::vector<RankRecord>& records, Window window) {
   return static_cast<double>(most) > kMostUneven * static_cast<double>(fewest);
 }
 
-StepsOverRanks over_ranks(const std::vector<RankRecord>& records, Window window) {
-  StepsOverRanks steps;
+// `cycles` stays empty.
+TimedSteps over_ranks(const std::vector<RankRecord>& records, Window window) {
+  TimedSteps steps;
   const bool inputs = counts_inputs(records, window);
   for (int64_t i = window.first; i <= window.last; ++i) {
-    double slowest = 0;
+    double slowest = 0, busy = 0;
     int64_t samples = 0;
     for (const RankRecord& record : records) {
       const RankStep& step = record.steps[static_cast<size_t>(i)];
       slowest = std::max(slowest, step.seconds);
+      busy = std::max(busy, step.seconds - step.wait);
       samples += inputs ? step.forwarded : step.samples;
     }
     steps.seconds.push_back(slowest);
+    steps.busy.push_back(busy);
     steps.samples.push_back(static_cast<double>(samples));
   }
   return steps;
 }
 
-std::map<std::string, double> counters_of(const std::vector<RankRecord>& records) {
+// True if every rank called no collective that can have exchanged gradients or averaged parameters,
+// and its gradients and parameters are others than those of rank 0.
+bool exchanges_nothing(const std::vector<RankRecord>& records) {
   const RankRecord& first = records.front();
-  const Window timed{first.first, first.last};
+  if (!first.exchange || records.size() < 2) return false;
+  for (const RankRecord& record : records) {
+    if (!record.exchange || record.parameters != first.parameters) return false;
+    const RankExchange& exchange = *record.exchange;
+    if (exchange.within > 0 || 2 * exchange.elsewhere >= exchange.steps) return false;
+  }
+  for (const auto& [step, sums] : first.exchange->sums)
+    for (size_t i = 1; i < records.size(); ++i) {
+      const auto other = records[i].exchange->sums.find(step);
+      if (other == records[i].exchange->sums.end()) return false;
+      if (other->second.first == sums.first || other->second.second == sums.second) return false;
+    }
+  return !first.exchange->sums.empty();
+}
+
+std::map<std::string, double> counters_of(const std::vector<RankRecord>& records, Window timed) {
+  const RankRecord& first = records.front();
   std::map<std::string, double> counters = {
       {metric::kGradientBytes, first.gradient_bytes},
       {metric::kWarmupSteps, static_cast<double>(first.first)},
@@ -172,9 +197,23 @@ std::map<std::string, double> counters_of(const std::vector<RankRecord>& records
   double peak = 0;
   for (const RankRecord& record : records) peak = std::max(peak, record.peak_bytes);
   counters[metric::kPeakBytesPerDevice] = peak;
+  counters[metric::kCycles] = static_cast<double>(first.cycles.size());
+  if (first.wrapped) counters[metric::kWrappedFraction] = *first.wrapped;
   for (const auto& [key, value] : first.ddp) counters["ddp_" + key] = value;
   for (const auto& [key, value] : first.memory) counters[key] = value;
   return counters;
+}
+
+std::vector<std::string> flags_of(const std::vector<RankRecord>& records, const TimedSteps& steps) {
+  const RankRecord& first = records.front();
+  std::vector<std::string> flags;
+  if (first.by_backward) flags.emplace_back(mark::kByBackward);
+  if (!first.loader) flags.emplace_back(mark::kNoDataWait);
+  if (exchanges_nothing(records)) flags.emplace_back(mark::kNoExchange);
+  if (still_changed(steps.samples)) flags.emplace_back(mark::kNotSettled);
+  if (first.alone > kNoticeable) flags.emplace_back(mark::kNoWholeCycle);
+  if (first.optimizer_in_backward) flags.emplace_back(mark::kOptimizerInBackward);
+  return flags;
 }
 
 std::vector<LoggedStep> logged_of(const RankRecord& record) {
@@ -206,7 +245,7 @@ LoaderTurn turn_over_ranks(const std::vector<RankRecord>& records, size_t index)
       all.turn.alone_samples_per_s =
           all.turn.alone_samples_per_s.value_or(0) + *one.alone_samples_per_s;
   }
-  const StepsOverRanks steps = over_ranks(records, window);
+  const TimedSteps steps = over_ranks(records, window);
   all.seconds = steps.seconds;
   all.samples = std::accumulate(steps.samples.begin(), steps.samples.end(), 0.0);
   all.stall_fraction = share_of(records, window, &RankStep::wait);
@@ -236,17 +275,20 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   steps.backend = first.backend;
   steps.threads = first.threads;
   steps.device = first.device;
-  steps.counters = counters_of(records);
-  const StepsOverRanks all = over_ranks(records, {first.first, first.last});
-  steps.seconds = all.seconds;
+  TimedSteps all = over_ranks(records, {first.first, first.last});
+  for (const RankCycle& cycle : first.cycles)
+    all.cycles.push_back({static_cast<size_t>(cycle.first - first.first),
+                          static_cast<size_t>(cycle.last - first.first)});
   steps.logged = logged_of(first);
   const double shares = static_cast<double>(expected.world) / expected.processes;
   steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5) * shares));
   HM_ENSURE(steps.global_batch > 0, kNoSamples);
-  if (first.by_backward) steps.flags.emplace_back(mark::kByBackward);
+  steps.seconds = step_times(all, quantile(all.samples, 0.5));
+  steps.counters = counters_of(records, timed_window(first));
+  if (const auto share = between_steps_fraction(all))
+    steps.counters[metric::kBetweenStepsFraction] = *share;
+  steps.flags = flags_of(records, all);
   if (!complete) steps.flags.emplace_back(mark::kEndedByItself);
-  if (!first.loader) steps.flags.emplace_back(mark::kNoDataWait);
-  if (first.optimizer_in_backward) steps.flags.emplace_back(mark::kOptimizerInBackward);
   return steps;
 }
 

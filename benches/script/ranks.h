@@ -13,7 +13,7 @@ namespace howmany::benches {
 
 // The timed steps of one run of a script, over its ranks.
 struct ScriptSteps {
-  std::vector<double> seconds;  // of each timed step, the maximum over ranks
+  std::vector<double> seconds;  // of each timed step or cycle, see step_times() in pace.h
   int64_t global_batch = 0;     // samples per step over all ranks: the median
   int ranks = 1;
   int processes = 1;     // that took steps; more than `ranks` if they form no group

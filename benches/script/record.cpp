@@ -37,6 +37,7 @@ void take_start(const JsonNode& line, RankRecord& record) {
   record.parallel = line.at("parallel").string();
   record.backend = line.at("backend").string();
   record.device = line.at("device").string();
+  record.parameters = line.at("parameters").integer_between(0, kMostSamples);
 }
 
 void take_step(const JsonNode& line, RankRecord& record) {
@@ -81,6 +82,29 @@ void take_collective(const JsonNode& line, RankRecord& record) {
   record.collectives.push_back(one);
 }
 
+void take_cycles(const JsonNode& line, RankRecord& record) {
+  int64_t least = record.first;
+  for (const JsonNode& node : line.at("cycles").items()) {
+    RankCycle cycle;
+    cycle.first = node.at("first").integer_between(least, record.last);
+    cycle.last = node.at("last").integer_between(cycle.first, record.last);
+    least = cycle.last + 1;
+    record.cycles.push_back(cycle);
+  }
+  record.alone = not_negative(line.at("alone"));
+}
+
+RankExchange exchange_of(const JsonNode& node) {
+  RankExchange exchange;
+  exchange.steps = node.at("steps").integer_between(0, kMostSamples);
+  exchange.within = node.at("within").integer_between(0, kMostSamples);
+  exchange.elsewhere = node.at("elsewhere").integer_between(0, kMostSamples);
+  for (const JsonNode& one : node.at("sums").items())
+    exchange.sums[one.at("step").integer()] = {one.at("gradients").string(),
+                                               one.at("parameters").string()};
+  return exchange;
+}
+
 void take_end(const JsonNode& line, RankRecord& record) {
   record.ended = true;
   record.complete = line.at("complete").boolean();
@@ -89,10 +113,13 @@ void take_end(const JsonNode& line, RankRecord& record) {
   record.gradient_bytes = not_negative(line.at("gradient_bytes"));
   record.optimizer_in_backward = line.at("optimizer_in_backward").boolean();
   record.by_backward = line.at("by_backward").boolean();
+  if (const auto exchange = line.find("exchange")) record.exchange = exchange_of(*exchange);
+  record.wrapped = figure(line, "wrapped");
   if (!record.complete && !line.find("first")) return;
   const auto count = static_cast<int64_t>(record.steps.size());
   record.first = line.at("first").integer_between(0, count - 1);
   record.last = line.at("last").integer_between(record.first, count - 1);
+  take_cycles(line, record);
   if (!record.complete) return;
   if (const auto ddp = line.find("ddp"))
     for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benches/common/step_log.h"
@@ -33,6 +34,19 @@ struct RankTurn {
   std::optional<double> bytes_per_worker;
 };
 
+// Steps of a loop from one long step, without it, to the next (torch_hook/howmany_hook/cycles.py).
+struct RankCycle {
+  int64_t first = 0, last = 0;
+};
+
+// The collectives of a group that shows neither DDP nor FSDP
+// (torch_hook/howmany_hook/exchange.py).
+struct RankExchange {
+  int64_t steps = 0, within = 0, elsewhere = 0;  // within: after backward, until the optimizer ends
+  // By step: the sums of gradients and of parameters before the optimizer stepped, as text.
+  std::map<int64_t, std::pair<std::string, std::string>> sums;
+};
+
 // A collective of a rehearsal, in the order of the calls.
 struct RankCollective {
   int64_t step = 0;
@@ -43,6 +57,7 @@ struct RankRecord {
   int64_t rank = 0, world = 1, threads = 0;
   std::string parallel, backend, device, failed;
   double gradient_bytes = 0, peak_bytes = 0;
+  int64_t parameters = 0;  // of the model or its first optimizer
   bool ended = false, complete = false, loader = true;
   bool by_backward = false;            // each backward pass is a step
   bool optimizer_in_backward = false;  // its time is part of that of backward
@@ -50,6 +65,10 @@ struct RankRecord {
                                        // itself are known to rank 0
   std::map<std::string, double> ddp;
   std::map<std::string, double> memory;  // bytes, by the key of the metric; empty: not counted
+  std::vector<RankCycle> cycles;         // in order, among the timed steps
+  double alone = 0;                      // share of the time of long steps that did not recur
+  std::optional<RankExchange> exchange;  // absent: the parallelism exchanges, or it is unknown
+  std::optional<double> wrapped;         // share of the optimized parameters, of --try-ddp
   std::vector<RankStep> steps;
   std::vector<RankTurn> turns;
   std::vector<RankCollective> collectives;

@@ -13,6 +13,10 @@ inline constexpr const char* kFallback = "without cuDNN: ";                   //
 inline constexpr const char* kHasGroup =
     "names DistributedDataParallel, and forms no group as it is started";
 inline constexpr const char* kNoDataWait = "data wait not visible";
+inline constexpr const char* kNoExchange = "no gradients were exchanged in the timed steps";
+inline constexpr const char* kNotSettled = "the samples of a step still changed";
+inline constexpr const char* kNoWholeCycle =
+    "a long step did not recur: the time of a whole cycle is unknown";
 inline constexpr const char* kOptimizerInBackward = "optimizer within backward";
 inline constexpr const char* kOutOfTime = "out of time; seconds for every round: ";
 inline constexpr const char* kOversubscribed = "oversubscribed";

@@ -42,6 +42,9 @@ inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
 
 // Training steps of a user's own script.
 inline constexpr const char* kBackwardFraction = "backward_fraction";
+// Work that recurs between steps: rollouts, validation, logging, checkpoints.
+inline constexpr const char* kBetweenStepsFraction = "between_steps_fraction";
+inline constexpr const char* kCycles = "cycles";  // whole ones in the timed window
 inline constexpr const char* kOptimizerFraction = "optimizer_fraction";
 inline constexpr const char* kGradientBytes = "gradient_bytes";
 inline constexpr const char* kOptimizerBytes = "optimizer_bytes";  // its state
@@ -49,6 +52,8 @@ inline constexpr const char* kParameterBytes = "parameter_bytes";  // and buffer
 inline constexpr const char* kReservedBytes = "reserved_bytes";    // by the allocator
 inline constexpr const char* kWarmupLines = "warmup_lines";
 inline constexpr const char* kWarmupSteps = "warmup_steps";
+// Optimized parameters within DistributedDataParallel, of --try-ddp.
+inline constexpr const char* kWrappedFraction = "wrapped_fraction";
 
 // Profiles of training steps.
 inline constexpr const char* kProfileCostFraction = "profile_cost_fraction";

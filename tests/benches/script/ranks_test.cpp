@@ -25,6 +25,7 @@ std::vector<Json> record(int rank, int world, double seconds) {
                               {"rank", rank},
                               {"world", world},
                               {"threads", 3},
+                              {"parameters", 100},
                               {"device", "cpu"},
                               {"parallel", world > 1 ? "ddp" : "single"},
                               {"backend", world > 1 ? "gloo" : ""}}};
@@ -47,7 +48,9 @@ std::vector<Json> record(int rank, int world, double seconds) {
                    {"optimizer_in_backward", false},
                    {"by_backward", false},
                    {"first", 2},
-                   {"last", 4}});
+                   {"last", 4},
+                   {"cycles", Json::array()},
+                   {"alone", 0}});
   return lines;
 }
 
@@ -70,6 +73,16 @@ std::vector<Json> record_with_turns(int rank, int world, double seconds) {
   std::vector<Json> lines = record(rank, world, seconds);
   lines.insert(lines.end() - 1, {turn(0, 2, 2), turn(2, 3, 4)});
   return lines;
+}
+
+Json cycle(int first, int last) { return {{"first", first}, {"last", last}}; }
+
+// Of a rank of a plain group, whose gradients and parameters have these sums in steps 2 and 3.
+Json exchange(const std::string& gradients, const std::string& parameters) {
+  Json sums = Json::array();
+  for (const int step : {2, 3})
+    sums.push_back({{"step", step}, {"gradients", gradients}, {"parameters", parameters}});
+  return {{"steps", 4}, {"within", 0}, {"elsewhere", 0}, {"sums", sums}};
 }
 
 class ScriptRanks : public ::testing::Test {
@@ -167,6 +180,71 @@ TEST_F(ScriptRanks, CountsInputsIfOneRankFetchesForOthers) {
   write(0, lines);
   write(1, record(1, 2, 1));
   EXPECT_EQ(read_ranks(folder_.path(), {2, 2}, {}).global_batch, 16);
+}
+
+TEST_F(ScriptRanks, TakesWholeCyclesIfLongStepsRecur) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines.back()["cycles"] = {cycle(2, 2), cycle(3, 3)};
+  write(0, lines);
+  const ScriptSteps steps = read_ranks(folder_.path(), {1, 1}, {});
+  ASSERT_EQ(steps.seconds.size(), 2U);
+  EXPECT_DOUBLE_EQ(quantile(steps.seconds, 0.5), (2 + 3) / 2.0);
+  EXPECT_EQ(steps.counters.at(metric::kCycles), 2);
+  EXPECT_THAT(steps.flags, ElementsAre());
+}
+
+TEST_F(ScriptRanks, SaysThatALongStepDidNotRecur) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines.back()["alone"] = 0.06;
+  write(0, lines);
+  EXPECT_THAT(read_ranks(folder_.path(), {1, 1}, {}).flags, ElementsAre(mark::kNoWholeCycle));
+}
+
+TEST_F(ScriptRanks, RefusesCyclesOutsideOfTheTimedSteps) {
+  for (const Json& wrong : {Json{cycle(1, 3)}, Json{cycle(2, 5)}, Json{cycle(3, 2)},
+                            Json{cycle(2, 3), cycle(3, 4)}, Json(7)}) {
+    std::vector<Json> lines = record(0, 1, 1);
+    lines.back()["cycles"] = wrong;
+    write(0, lines);
+    EXPECT_NE(refusal(1), "") << wrong;
+  }
+}
+
+TEST_F(ScriptRanks, SaysThatNoGradientsAreExchangedIfRanksDiffer) {
+  const Json quiet = exchange("1", "5"), other = exchange("2", "6");
+  const auto flags = [&](const Json& zero, const Json& one, int parameters = 100) {
+    for (const int rank : {0, 1}) {
+      std::vector<Json> lines = record(rank, 2, 1);
+      lines.back()["exchange"] = rank == 0 ? zero : one;
+      if (rank == 1) lines.front()["parameters"] = parameters;
+      write(rank, lines);
+    }
+    return read_ranks(folder_.path(), {2, 2}, {}).flags;
+  };
+  EXPECT_THAT(flags(quiet, other), ElementsAre(mark::kNoExchange));
+  Json logs = other;  // a collective now and then, such as of the mean loss
+  logs["elsewhere"] = 1;
+  EXPECT_THAT(flags(quiet, logs), ElementsAre(mark::kNoExchange));
+  Json averages = other;
+  averages["within"] = 1;
+  Json sharded = other;  // tensor parallelism by hand
+  sharded["elsewhere"] = 4;
+  Json none = other;
+  none["sums"] = Json::array();
+  EXPECT_THAT(flags(quiet, averages), ElementsAre());
+  EXPECT_THAT(flags(quiet, sharded), ElementsAre());
+  EXPECT_THAT(flags(quiet, none), ElementsAre());
+  EXPECT_THAT(flags(quiet, exchange("1", "6")), ElementsAre()) << "gradients are the same";
+  EXPECT_THAT(flags(quiet, exchange("2", "5")), ElementsAre()) << "local SGD";
+  EXPECT_THAT(flags(quiet, other, 99), ElementsAre()) << "stages of a pipeline";
+  EXPECT_THAT(flags(quiet, nullptr), ElementsAre());
+}
+
+TEST_F(ScriptRanks, CountsTheShareThatTryDdpWraps) {
+  std::vector<Json> lines = record(0, 1, 1);
+  lines.back()["wrapped"] = 0.25;
+  write(0, lines);
+  EXPECT_EQ(read_ranks(folder_.path(), {1, 1}, {}).counters.at(metric::kWrappedFraction), 0.25);
 }
 
 TEST_F(ScriptRanks, SaysThatStepsAreBackwardPasses) {

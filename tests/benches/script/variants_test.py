@@ -10,6 +10,8 @@ import programs
 from torch_scripts import PYTHON, SCRIPTS, Measured, needs_torch, torchrun
 
 BY_BACKWARD = "a step is a backward pass: no torch.optim step was seen"
+NO_EXCHANGE = "no gradients were exchanged in the timed steps"
+SETTLING = "the samples of a step still changed"
 
 
 BATCHES = """
@@ -69,6 +71,7 @@ class Variants(Measured):
     def test_inputs_of_the_model_show_the_batch(self):
         for name in ("own_iterator", "trial_before_training", "keyword_inputs"):
             self.batch(name, 64, "data wait not visible")
+        self.batch("rebatched", 64)
         self.batch("lists_of_images", 8)
         self.batch("graphs", 16)
 
@@ -77,6 +80,24 @@ class Variants(Measured):
 
     def test_steps_are_timed_after_accumulation_has_grown(self):
         self.batch("growing_accumulation", 256, seconds=3)
+
+    def test_steps_are_timed_after_the_batch_has_grown(self):
+        _, line = self.batch("growing_batches", 64, seconds=2)
+        self.assertNotIn(SETTLING, line["flags"])
+
+    def test_the_rate_is_that_of_whole_cycles(self):
+        row, line = self.batch("rollouts", 64)
+        self.assertGreaterEqual(row["cycles"], 1)
+        self.assertEqual(len(line["seconds"]), row["cycles"])
+        self.assertLess(row["samples_per_s"], 8 * 64 / 0.5)
+        self.assertGreater(row["between_steps_fraction"], 0.1)
+
+    def test_a_group_that_exchanges_nothing(self):
+        for name in ("exchanges_nothing", "logs_now_and_then"):
+            self.batch(name, 128, NO_EXCHANGE, devices=2)
+        for name in ("averages_gradients", "averages_in_backward", "local_sgd", "sends_to_a_neighbour", "same_gradients"):
+            _, line = self.batch(name, 128, devices=2)
+            self.assertNotIn(NO_EXCHANGE, line["flags"], name)
 
     def test_backward_passes_are_steps_without_an_optimizer(self):
         row, _ = self.batch("manual_updates", 64, BY_BACKWARD)
@@ -91,7 +112,11 @@ class Variants(Measured):
         self.assertEqual(line["parameters"]["mode"], "ddp")
 
     def test_ddp_is_put_around_all_models_that_train(self):
-        self.measure([*torchrun("variants.py"), "two_models"], "--try-ddp", devices=2, seconds=0.3)
+        for name in ("two_models", "a_model_that_steps_later"):
+            row, line, _ = self.measure([*torchrun("variants.py"), name], "--try-ddp", devices=2, seconds=0.3)
+            self.assertEqual(row["wrapped_fraction"], 1, name)
+            self.assertEqual(line["parameters"]["global_batch"], "128", name)
+            self.samples_file.unlink()
 
     def test_a_short_script_is_measured_with_the_steps_it_has(self):
         command = [PYTHON, SCRIPTS / "variants.py", "ends_by_itself"]

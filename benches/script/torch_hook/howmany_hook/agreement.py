@@ -2,10 +2,10 @@
 """Which steps are timed and which is the last: the same on all ranks, so that none is left alone in
 a collective.
 
-Rank 0 decides, and writes OUT/steps.json. If the number of backward passes in a step changes for good, as while gradient
-accumulation warms up, it times anew from there. It announces the last step two steps ahead. The others
-read the file after each of their steps: rank 0 writes it before it takes part in the next step, and
-they cannot complete that step without rank 0.
+Rank 0 decides, and writes OUT/steps.json. If the backward passes or the samples of a step change for good, as while
+gradient accumulation warms up, it times anew from there. If long steps recur, it goes on for whole cycles (cycles.py).
+It announces the last step two steps ahead. The others read the file after each of their steps: rank 0 writes it before
+it takes part in the next step, and they cannot complete that step without rank 0.
 """
 
 import dataclasses
@@ -13,12 +13,14 @@ import json
 import os
 import time
 
+from howmany_hook import cycles
 from howmany_hook.warmup import Warmup
 
 FEWEST_TIMED = 5
 AHEAD = 2
 CHANGED = 3  # steps in a row
-LONGEST = 5  # times the seconds, until a change no longer counts
+LONGEST = 5  # times the seconds: waits no longer for counts to settle, or for whole cycles
+LOOK = 0.05  # of the time, between two looks at the cycles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +44,9 @@ class Agreement:
         self._warmup = Warmup(settings.seconds)
         self._first = None  # index of the first timed step
         self._since = self._began = 0.0  # when it and the first that was chosen began
-        self._passes, self._others = None, 0  # backward passes of the first timed step; steps in a row with others
+        self._seen, self._counts, self._alike = set(), None, 0  # counts of steps; those of the last ones, in a row
+        self._durations = []  # of the timed steps
+        self._recurs, self._next_look = False, 0.0
         self._steps = None
 
     def after(self, index, step):
@@ -70,20 +74,36 @@ class Agreement:
             if self._warmup.ended(index, step.seconds):
                 self._first, self._since, self._began = index + 1, now, now
             return None
-        if self._has_changed(step.backwards) and now - self._began < LONGEST * max(1.0, self._settings.seconds):
-            self._first, self._since, self._passes = index + 1, now, None
-            return None
+        self._durations.append(step.seconds)
+        late = now - self._began > LONGEST * max(1.0, self._settings.seconds)
+        if self._has_changed(step.counts) and not late:
+            self._durations = self._durations[-CHANGED:]
+            self._first, self._since = index + 1 - CHANGED, now - sum(self._durations)
         timed = index + 1 - self._first
         if timed < FEWEST_TIMED - AHEAD:
             return None
-        if now - self._since < self._settings.seconds and timed < self._settings.max_steps - AHEAD:
+        if timed < self._settings.max_steps - AHEAD and not self._is_over(now, late):
             return None
         last = index + AHEAD
         steps = Steps(self._first, last, last + self._settings.detail)
         write_whole(self._path, dataclasses.asdict(steps))
         return steps
 
-    def _has_changed(self, passes):
-        self._passes = self._passes or passes
-        self._others = self._others + 1 if passes != self._passes else 0
-        return self._others >= CHANGED
+    def _has_changed(self, counts):
+        """True if steps in a row have counts that no others had."""
+        self._alike = self._alike + 1 if counts == self._counts else 1
+        self._counts = counts
+        if self._alike < CHANGED or counts in self._seen:
+            return False
+        self._seen.add(counts)
+        return len(self._seen) > 1
+
+    def _is_over(self, now, late):
+        if now - self._since < self._settings.seconds:
+            return False
+        if late:
+            return True
+        if now >= self._next_look:
+            self._recurs = cycles.pending(self._durations)
+            self._next_look = now + LOOK * (now - self._since)
+        return not self._recurs

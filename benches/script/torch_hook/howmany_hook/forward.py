@@ -20,13 +20,15 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from howmany_hook.batch import samples_in
 
 WATCHED = 3  # passes; one may be a trial before training
+LATER = 16  # passes, for the model of an optimizer that steps later than others
 
 
 class Forward:
     def __init__(self, guard, trains, every=False):
         """Calls `trains` with the module of each call that is seen. `every`: sees all calls of the first passes."""
         self._trains, self._every = trains, every
-        self._passes, self._now = [], 0
+        self._passes, self._now = [], 0  # samples of the last ones that were watched, and of this one
+        self._left = WATCHED
         self._handle = None
 
         def called(module, args):
@@ -39,15 +41,26 @@ class Forward:
 
     def passed(self):
         """Call after each backward pass."""
-        if self._handle is None and len(self._passes) >= WATCHED:
+        if self._left == 0:
             return
         if self._now:
-            self._passes.append(self._now)
+            self._passes = [*self._passes, self._now][-WATCHED:]
             self._now = 0
-        if len(self._passes) < WATCHED:
+            self._left -= 1
+        if self._left:
             self._watch()
         else:
             self._leave()
+
+    def look_again(self, passes=WATCHED):
+        """The batch may have changed."""
+        self._left = max(self._left, passes)
+        self._watch()
+
+    def saw_optimizer(self):
+        """Call when an optimizer steps for the first time."""
+        if self._every:
+            self.look_again(LATER)
 
     def samples(self):
         """Of one pass; 0 if unknown."""

@@ -12,23 +12,23 @@ Thread safety. Call from the thread that trains.
 """
 
 import collections
-import gc
 import os
-import resource
-import sys
 import time
 
 import torch
 
-from howmany_hook import place, record
+from howmany_hook import cycles, objects, place, record
 from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
+from howmany_hook.exchange import Exchange
 from howmany_hook.forward import First
 from howmany_hook.memory import FewSteps
 
 clock = time.perf_counter
 LOGGED_STEPS = 10  # their collectives are written
 FEW_PASSES, MANY_PASSES = 3, 256  # without a step: of a script without an optimizer, with one
+MOST_UNFED = 0.1  # of the steps, without a batch of the loader; with more, its batches are not those of steps
+LOOKS_AGAIN = 8  # step, and at 16, 32, ...: at the inputs of the model, if no loader feeds it
 KEPT_STEPS = 50  # the last ones hold their collectives until it is known which was the last timed step
 
 
@@ -38,19 +38,26 @@ class Step:
     All steps are kept. Slots and few objects keep the garbage collector fast.
     """
 
-    __slots__ = ("seconds", "backward", "optimizer", "backwards", "loader", "loaders", "began", "collectives")
+    __slots__ = ("seconds", "backward", "optimizer", "backwards", "passes", "loader", "loaders", "began", "counts", "collectives")
 
     def __init__(self):
         self.seconds = self.backward = self.optimizer = 0.0
         self.backwards = 0
+        self.passes = 0  # of them, those of the optimizer that is counted
         self.loader = None  # key of the one that gave a batch last, before the first backward pass
         self.loaders = {}  # key: fetches, samples, wait
         self.began = 0.0  # time of the host
+        self.counts = ()  # backward passes, samples, optimizers: while they change, nothing has settled
         self.collectives = ()  # of a rehearsal
 
     @property
     def wait(self):
         return sum(wait for _, _, wait in self.loaders.values())
+
+    @property
+    def fetched(self):
+        """Samples."""
+        return self.loaders[self.loader][1] if self.loader in self.loaders else 0
 
 
 class Session:
@@ -70,16 +77,19 @@ class Session:
         self._ends_step = None  # such a pass; None: an optimizer
         self._optimizer_in_backward = False
         self._counted = None  # the first optimizer: its steps are counted
+        self._passed = 0  # backward passes since an optimizer stepped
         self._events = []  # on a GPU: one per end of a step, and the start
         self._cuda = None  # unknown until a step ends
         self._loaders = {}  # key: num_workers
         self._ddp = []
+        self._exchange = None  # of a group that shows no other
         self._model = First()
         self._forward = None
         self._last_loader = None
         self._turns = None
         self.rehearsal = self.memory = None
         self._training = None  # key of the loader with the most fetches, when finished
+        self._fed = True  # it gives each step its batch
         self._finished, self._steps_after = False, 0
 
     def take_turns(self, turns):
@@ -124,6 +134,9 @@ class Session:
         now.loader = now.loader or self._last_loader
         if accumulates:
             now.backwards += 1
+            self._passed += 1
+            if self._exchange:
+                self._exchange.passed()
         if self._forward and (accumulates or not self._passes[True]):
             self._forward.passed()
         if self._counted is None:
@@ -131,7 +144,7 @@ class Session:
             if self._ends_step is None and self._without_optimizer():
                 self._ends_step = self._passes[True] > 0
             if self._ends_step is accumulates:
-                self._now.backwards = 1
+                self._now.backwards = self._now.passes = 1
                 self._end_step(outputs)
 
     def backward_pass(self):
@@ -140,6 +153,8 @@ class Session:
 
     def optimizer_began(self, optimizer, args, kwargs):
         self._began[id(optimizer)] = clock()
+        if self._exchange and optimizer is self._counted and not self._finished:
+            self._exchange.stepping(len(self._steps), objects.parameters_of(optimizer))
 
     def optimizer_stepped(self, optimizer, args, kwargs):
         """Raises SystemExit after the last step."""
@@ -155,9 +170,14 @@ class Session:
             self.memory.stepped(optimizer)
         if id(optimizer) not in self._optimizers:
             self._optimizers.append(id(optimizer))
-            self._gradient_bytes += _gradient_bytes(parameters_of(optimizer))
+            self._gradient_bytes += objects.gradient_bytes(objects.parameters_of(optimizer))
+            if self._forward:
+                self._forward.saw_optimizer()
         if self._counted is None and self._ends_step is None:
             self._counted = optimizer
+        if optimizer is self._counted:
+            self._now.passes = self._passed
+        self._passed = 0
         trained = self._now.backward or self._now.loaders or not self._steps  # also by gradients of torch.func
         if optimizer is self._counted and trained:
             self._end_step()
@@ -171,7 +191,7 @@ class Session:
     def _without_optimizer(self):
         passes = max(self._passes.values())
         if passes == FEW_PASSES:
-            return not objects_of((torch.optim.Optimizer,))
+            return not objects.objects_of((torch.optim.Optimizer,))
         return passes >= MANY_PASSES
 
     def _end_step(self, outputs=()):
@@ -190,18 +210,28 @@ class Session:
         self._now.loader = self._now.loader or self._last_loader
         self._last_loader = None
         self._now.began, self._now.seconds = self._last_end, now - self._last_end
+        self._now.counts = self._counts(self._now)
         self._last_end = now
         self._steps.append(self._now)
         self._now = Step()
         index = len(self._steps) - 1
+        if self._exchange:
+            self._exchange.ended()
         steps = self._agreement.after(index, self._steps[-1])
         if steps is None:
             return
         if index == steps.last and steps.stop > steps.last:
-            self._sample_ddp()
+            objects.time_parts(self._ddp)
         if index >= steps.stop:
             self.finish(steps)
             raise SystemExit(0)
+
+    def _counts(self, step):
+        index = len(self._steps)
+        if self._forward and step.loader is None and index >= LOOKS_AGAIN and index & (index - 1) == 0:
+            self._forward.look_again()
+        forwarded = self._forward.samples() if self._forward else 0
+        return step.backwards, step.fetched, forwarded, len(self._optimizers)
 
     def _insist(self):
         """Ends a script that went on after SystemExit, two steps later."""
@@ -212,7 +242,7 @@ class Session:
 
     def _begin(self, outputs):
         """After the first step: everything that exists only by now."""
-        world, backend = _process_group()
+        world, backend = objects.process_group()
         if not self.rehearsal and world > 1:
             place.take_rank(self._settings, torch.distributed.get_rank(), world)
         self._path = record.path_of(self._settings.out, self._settings.rank)
@@ -224,13 +254,18 @@ class Session:
         elif self._cuda:
             torch.cuda.reset_peak_memory_stats()
         if self._ends_step is not None:
-            self._gradient_bytes = _gradient_bytes(parameters)
-        record.append(self._path, [self._start_line(parameters, world, backend)])
+            self._gradient_bytes = objects.gradient_bytes(parameters)
+        parallel = objects.parallelism(parameters, world)
+        if parallel == "ddp":
+            self._ddp = objects.ddp_modules()
+        if parallel == "group" and not self.rehearsal and not self.memory:
+            self._exchange = Exchange()
+        record.append(self._path, [self._start_line(parameters, world, backend, parallel)])
 
     def _parameters(self):
-        return self._model.parameters() if self._counted is None else parameters_of(self._counted)
+        return self._model.parameters() if self._counted is None else objects.parameters_of(self._counted)
 
-    def _start_line(self, parameters, world, backend):
+    def _start_line(self, parameters, world, backend, parallel):
         return {
             "kind": "start",
             "rank": self._settings.rank,
@@ -240,44 +275,10 @@ class Session:
             "device": "cuda" if self._cuda else "cpu",
             "world": world,
             "backend": backend,
-            "parallel": self._parallel(parameters, world),
+            "parallel": parallel,
             "parameters": sum(p.numel() for p in parameters),
             "optimizer": None if self._counted is None else type(self._counted).__name__,
         }
-
-    def _parallel(self, parameters, world):
-        dtensor = any(hasattr(p, "to_local") for p in parameters)
-        if dtensor or torch.distributed.is_available() and torch.distributed.is_initialized():
-            self._ddp = objects_of((torch.nn.parallel.DistributedDataParallel,))
-            if self._ddp:
-                return "ddp"
-            if (dtensor or world > 1) and objects_of(_fsdp()):
-                return "fsdp"
-        if dtensor:
-            return "dtensor"
-        return "group" if world > 1 else "single"
-
-    def _sample_ddp(self):
-        """DDP times its own parts only in the steps after the timed ones, since that synchronises."""
-        for module in self._ddp:
-            module._set_ddp_runtime_logging_sample_rate(1)
-
-    def _ddp_figures(self):
-        if not self._ddp or self._settings.detail == 0:
-            return None
-        data = self._ddp[0]._get_ddp_logging_data()
-        seconds = {
-            key: data[name] * 1e-9
-            for key, name in {
-                "forward_s": "forward_compute_time",
-                "backward_s": "backward_compute_time",
-                "communication_s": "backward_comm_time",
-                "overlap_s": "backward_compute_comm_overlap_time",
-            }.items()
-            if data.get(name)
-        }
-        sizes = data.get("rebuilt_bucket_sizes") or data.get("bucket_sizes") or ""
-        return seconds | {"bucket_bytes": [int(size) for size in sizes.split(",") if size.strip()]}
 
     def finish(self, steps=None):
         """Writes the record. `steps` is None if the script ended by itself."""
@@ -287,50 +288,62 @@ class Session:
         if not self._steps:
             return
         self._training = self._turns.loader() if self._turns else self.training_loader()
-        lines = [self._step_line(index) for index in range(len(self._steps))]
+        timed = steps or self._agreement.so_far(len(self._steps))
+        self._fed = self._is_fed()
+        seconds = [self._seconds(index) for index in range(len(self._steps))]
+        lines = [self._step_line(index, seconds[index]) for index in range(len(self._steps))]
         if self._turns and steps:
             lines += self._turns.lines()
         if self.rehearsal and steps:
             lines += self._collective_lines(steps.last)
-        record.append(self._path, lines + [self._end_line(steps)])
+        end = self._end_line(steps is not None) | (_timed_line(timed, seconds) if timed else {})
+        record.append(self._path, lines + [end])
 
-    def _end_line(self, steps):
-        short = None if steps else self._agreement.so_far(len(self._steps))
-        end = {
+    def _end_line(self, complete):
+        detail = complete and self._ddp and self._settings.detail > 0
+        return {
             "kind": "end",
-            "complete": steps is not None,
+            "complete": complete,
             "by_backward": self._ends_step is not None,
             "optimizers": len(self._optimizers),
             "optimizer_in_backward": self._optimizer_in_backward,
             "gradient_bytes": self._gradient_bytes,
             "loader": self._training is not None,
             "workers": self._loaders.get(self._training),
-            "peak_bytes": self._peak_bytes(),
-            "ddp": self._ddp_figures() if steps else None,
+            "peak_bytes": objects.peak_bytes(self._cuda),
+            "ddp": objects.ddp_figures(self._ddp[0]) if detail else None,
+            "exchange": self._exchange.line() if self._exchange else None,
+            "wrapped": objects.wrapped_share() if self._settings.try_ddp else None,
             "memory": self.memory.end() if self.memory else None,
         }
-        if steps or short:
-            end |= {"first": (steps or short).first, "last": (steps or short).last}
-        return end
 
     def training_loader(self):
         """The key of the loader that fed the most steps so far; None without fetches."""
         fed = collections.Counter(step.loader for step in self._steps if step.loader is not None)
         return fed.most_common(1)[0][0] if fed else None
 
-    def _step_line(self, index):
-        step = self._steps[index]
+    def _fetches(self, step):
+        """The fetches of training: number, samples and wait."""
         key = self._training if self._training in step.loaders else step.loader  # a new one for each part of the data
-        fetches, samples, wait = step.loaders.get(key, (0, 0, 0.0))
-        forwarded = self._forward.samples() * max(1, step.backwards)
+        return step.loaders.get(key, (0, 0, 0.0))
+
+    def _is_fed(self):
+        unfed = sum(self._fetches(step)[0] == 0 for step in self._steps)
+        return unfed < MOST_UNFED * len(self._steps)
+
+    def _step_line(self, index, seconds):
+        step = self._steps[index]
+        fetches, samples, wait = self._fetches(step)
+        forwarded = self._forward.samples() * max(1, step.passes)
+        known = samples or forwarded if self._fed else forwarded or samples
         return {
             "kind": "step",
             "step": index,
-            "s": self._seconds(index),
+            "s": seconds,
             "wait_s": wait,
             "backward_s": step.backward,
             "optimizer_s": step.optimizer,
-            "samples": self._settings.samples or samples or forwarded,
+            "samples": self._settings.samples or known,
             "forwarded": self._settings.samples or forwarded,
             "fetches": fetches,
             "backwards": step.backwards,
@@ -366,40 +379,10 @@ class Session:
         self._events[index].synchronize()
         return self._events[index - 1].elapsed_time(self._events[index]) * 1e-3
 
-    def _peak_bytes(self):
-        if self._cuda:
-            return torch.cuda.max_memory_allocated()
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-
-def parameters_of(optimizer):
-    return [p for group in optimizer.param_groups for p in group["params"]]
-
-
-def _gradient_bytes(parameters):
-    gradients = (_local_gradient(p) for p in parameters)
-    return sum(g.numel() * g.element_size() for g in gradients if g is not None)
-
-
-def _local_gradient(parameter):
-    gradient = parameter.grad
-    return gradient.to_local() if hasattr(gradient, "to_local") else gradient
-
-
-def objects_of(kinds):
-    return [one for one in gc.get_objects() if issubclass(type(one), kinds)]
-
-
-def _fsdp():
-    """The classes of modules that FSDP or FSDP2 divides. Parameters look the same with tensor parallelism."""
-    fsdp = sys.modules.get("torch.distributed.fsdp")
-    names = ("FSDPModule", "FullyShardedDataParallel")
-    return tuple(getattr(fsdp, name) for name in names if hasattr(fsdp, name))
-
-
-def _process_group():
-    """The world size and backend; (1, "") without a process group."""
-    distributed = torch.distributed
-    if not distributed.is_available() or not distributed.is_initialized():
-        return 1, ""
-    return distributed.get_world_size(), distributed.get_backend()
+def _timed_line(timed, seconds):
+    """`seconds`: of all steps."""
+    found = cycles.find(seconds[timed.first : timed.last + 1])
+    windows = found.windows if found.count() else []
+    whole = [{"first": timed.first + a, "last": timed.first + b} for a, b in windows]
+    return {"first": timed.first, "last": timed.last, "cycles": whole, "alone": found.alone}

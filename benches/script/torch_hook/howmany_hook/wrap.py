@@ -10,7 +10,7 @@ import os
 
 import torch
 
-from howmany_hook.session import objects_of, parameters_of
+from howmany_hook.objects import objects_of, parameters_of
 
 
 def show_own_gpu(settings):
