@@ -28,7 +28,7 @@ bool vary(const std::vector<double>& samples) {
   return quantile(samples, 0.75) > kVaries * quantile(samples, 0.25);
 }
 
-// Of the cycles, or of all steps.
+// Returns the steps of the cycles; all steps if there are none.
 std::vector<Cycle> each_step(const TimedSteps& steps) {
   std::vector<Cycle> all;
   const auto add = [&](size_t first, size_t last) {

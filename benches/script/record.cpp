@@ -37,7 +37,8 @@ void take_start(const JsonNode& line, RankRecord& record) {
   record.parallel = line.at("parallel").string();
   record.backend = line.at("backend").string();
   record.device = line.at("device").string();
-  record.parameters = line.at("parameters").integer_between(0, kMostSamples);
+  if (const auto count = line.find("parameters"))
+    record.parameters = count->integer_between(0, kMostSamples);
 }
 
 void take_step(const JsonNode& line, RankRecord& record) {
@@ -82,16 +83,15 @@ void take_collective(const JsonNode& line, RankRecord& record) {
   record.collectives.push_back(one);
 }
 
-void take_cycles(const JsonNode& line, RankRecord& record) {
+void take_cycles(const JsonNode& cycles, RankRecord& record) {
   int64_t least = record.first;
-  for (const JsonNode& node : line.at("cycles").items()) {
+  for (const JsonNode& node : cycles.items()) {
     RankCycle cycle;
     cycle.first = node.at("first").integer_between(least, record.last);
     cycle.last = node.at("last").integer_between(cycle.first, record.last);
     least = cycle.last + 1;
     record.cycles.push_back(cycle);
   }
-  record.alone = not_negative(line.at("alone"));
 }
 
 RankExchange exchange_of(const JsonNode& node) {
@@ -119,7 +119,8 @@ void take_end(const JsonNode& line, RankRecord& record) {
   const auto count = static_cast<int64_t>(record.steps.size());
   record.first = line.at("first").integer_between(0, count - 1);
   record.last = line.at("last").integer_between(record.first, count - 1);
-  take_cycles(line, record);
+  if (const auto cycles = line.find("cycles")) take_cycles(*cycles, record);
+  record.alone = figure(line, "alone").value_or(0);
   if (!record.complete) return;
   if (const auto ddp = line.find("ddp"))
     for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})

@@ -16,7 +16,8 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kNoticeableWait = 0.1;  // of a step
+constexpr double kNoticeableWait = 0.1;      // of a step
+constexpr double kNoticeableBetween = 0.03;  // of the time
 
 // Writes the text of one answer. Rows are the best of each number of devices, ascending.
 class Writer {
@@ -43,6 +44,7 @@ class Writer {
     add_modes(*chosen);
     add_try_ddp(*chosen);
     add_own_rate(*chosen);
+    add_between_steps(*chosen);
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
@@ -100,6 +102,7 @@ class Writer {
     answer(reason::kOneDeviceMeasured,
            fmt::format("No answer yet for {}: {}.", advice_.model, why) +
                (failed ? "" : fmt::format(" Run this where there are 2 or more{}.", where)));
+    add_between_steps(*rows_.front());
     add_data_wait(*rows_.front());
     add_failures();
     mark_disturbed(busy_elsewhere(), advice_);
@@ -116,6 +119,7 @@ class Writer {
       needs_options();
     else
       trains_on_one();
+    add_between_steps(*rows_.front());
     add_data_wait(*rows_.front());
     mark_disturbed(busy_elsewhere(), advice_);
   }
@@ -225,6 +229,14 @@ class Writer {
       advice_.notes.push_back(fmt::format(
           "The rate is the one that {} prints. How long it waits for data is not known.",
           advice_.model));
+  }
+
+  void add_between_steps(const Point& chosen) {
+    if (!(chosen.between_steps_fraction > kNoticeableBetween)) return;
+    advice_.notes.push_back(
+        fmt::format("Validation, rollouts and other work between steps: {} of the time on {}, part "
+                    "of the rate.",
+                    format_percent(chosen.between_steps_fraction), things(chosen.devices)));
   }
 
   // A slow loader hides bad scaling: every number of devices waits for it.

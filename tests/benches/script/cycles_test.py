@@ -126,7 +126,7 @@ class Agreement(programs.TestCase):
             seconds = loop(1000, (25, 0.5), noise=source, phase=source.randrange(25))  # a cycle lasts 1.25 s
             steps = self.stop(seconds)
             found = cycles.find(seconds[steps.first : steps.last + 1])
-            if found.windows or found.alone:  # else the time lies within a cycle
+            if found.windows or found.alone:  # else no step was long
                 self.assertGreaterEqual(len(found.windows), 2, seed)
 
     def test_a_lone_disturbance_is_not_awaited_for_long(self):

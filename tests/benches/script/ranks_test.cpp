@@ -77,7 +77,7 @@ std::vector<Json> record_with_turns(int rank, int world, double seconds) {
 
 Json cycle(int first, int last) { return {{"first", first}, {"last", last}}; }
 
-// Of a rank of a plain group, whose gradients and parameters have these sums in steps 2 and 3.
+// The gradients and the parameters have these sums in steps 2 and 3.
 Json exchange(const std::string& gradients, const std::string& parameters) {
   Json sums = Json::array();
   for (const int step : {2, 3})

@@ -22,6 +22,7 @@ using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Matches;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 Plan plan_for(std::vector<int> counts, int rounds = 3) {
@@ -337,6 +338,15 @@ TEST(Advise, TellsWhenAStepWaitsForData) {
   Results results = results_of(plan, amdahl(0), 0);
   for (BenchRun& run : results.runs) run.row.counters["data_wait_fraction"] = 0.4;
   EXPECT_THAT(advice_on(plan, results).notes, Contains(HasSubstr("data wait")));
+}
+
+TEST(Advise, NotesWorkBetweenStepsAbove3Percent) {
+  const Plan plan = plan_for({1, 2});
+  Results results = results_of(plan, amdahl(0), 0);
+  for (BenchRun& run : results.runs) run.row.counters[metric::kBetweenStepsFraction] = 0.12;
+  EXPECT_THAT(advice_on(plan, results).notes, Contains(HasSubstr("12 %")));
+  for (BenchRun& run : results.runs) run.row.counters[metric::kBetweenStepsFraction] = 0.02;
+  EXPECT_THAT(advice_on(plan, results).notes, Not(Contains(HasSubstr("between steps"))));
 }
 
 TEST(Advise, TakesNoSpeedupThatAFileLacks) {

@@ -54,7 +54,7 @@ def find(seconds):
             windows = [(a + 1, b) for a, b in zip(alike, alike[1:])]
             whole = [(a, b) for a, b in windows if not any(a <= index <= b for _, index in alone)]
             return Cycles(whole, _excess(seconds, whole), _share(alone, seconds))
-        alone += [event for event in left if event[1] in alike]
+        alone += [event for event in left if event[0] >= least]
         left = [event for event in left if event[0] < least]
     return Cycles([], 0.0, _share(alone, seconds))
 
