@@ -37,6 +37,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr int64_t kMaxWorkersAsked = 1024;
+constexpr double kScriptBudget = 600;  // seconds, if none is given
 constexpr double kDemandSeconds = 3;  // of training steps for --model
 
 // Rejects options that have no effect in this mode.
@@ -235,7 +236,7 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
       ->check(CLI::IsMember({"fork", "forkserver", "spawn"}));
   add_option(*sub, flag::kImageSize, a->image_size)->check(whole_between(1, 8192));
   add_option(*sub, flag::kMaxWaitPercent, a->stall_percent)->check(between(0.01, 99.0));
-  add_option(*sub, flag::kTimeBudget, a->time_budget)->check(above_zero());
+  add_option(*sub, flag::kTimeBudget, a->time_budget, "60; 600 for a command")->check(above_zero());
   add_option(*sub, flag::kSeed, a->seed);
   add_out(*sub, a->out);
   add_json(*sub, a->json);
@@ -250,6 +251,7 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   sub->callback([a, sub, &command, &code] {
     a->command = command;
     a->own_prefetch = sub->count(flag::kPrefetch) == 0;
+    if (!command.empty() && sub->count(flag::kTimeBudget) == 0) a->time_budget = kScriptBudget;
     command.empty() ? refuse_without_effect(*sub, *a) : refuse_with_script(*sub);
     code = run_workers(*a);
   });
