@@ -20,7 +20,7 @@ FEWEST_TIMED = 5
 AHEAD = 2
 CHANGED = 3  # steps in a row
 LONGEST = 5  # times the seconds: waits no longer for counts to settle, or for whole cycles
-LOOK = 0.05  # of the time, between two looks at the cycles
+LOOK = 0.1  # of the time, between two looks at the cycles
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ MOST_NOTED = 12
 
 class Exchange:
     def __init__(self):
+        self._groups, self._backends = 0, []
         self._steps = self._within = self._elsewhere = 0
         self._last = self._passed = self._count()  # at the end of the last step; of the last backward pass
         self._sums = {}  # by step
@@ -49,14 +50,16 @@ class Exchange:
         return {"steps": self._steps, "within": self._within, "elsewhere": self._elsewhere, "sums": sums}
 
     def _count(self):
+        groups = torch.distributed.distributed_c10d._world.pg_map
         try:
-            return sum(backend._get_sequence_number_for_group() for backend in _backends())
+            if len(groups) != self._groups:
+                self._groups, self._backends = len(groups), _backends(groups)
+            return sum(backend._get_sequence_number_for_group() for backend in self._backends)
         except (RuntimeError, AttributeError):
             return None
 
 
-def _backends():
-    groups = torch.distributed.distributed_c10d._world.pg_map
+def _backends(groups):
     return {group._get_backend(device) for group in groups for device in group._device_types}
 
 
