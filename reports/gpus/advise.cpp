@@ -48,6 +48,7 @@ Point point_of(const Measurement& m, double threshold) {
   point.step_seconds = metric_or_nan(m, metric::kMedianS).value;
   point.samples_per_s = metric_or_nan(m, metric::kSamplesPerS).value;
   point.data_wait_fraction = metric_or_nan(m, metric::kDataWaitFraction).value;
+  point.wrapped_fraction = metric_or_nan(m, metric::kWrappedFraction).value;
   point.between_steps_fraction = metric_or_nan(m, metric::kBetweenStepsFraction).value;
   point.bubble = metric_or_nan(m, metric::kBubbleFraction).value;
   point.theoretical_bubble = metric_or_nan(m, metric::kTheoreticalBubbleFraction).value;

@@ -30,6 +30,7 @@ struct Point {
   std::string mode, backend;
   double step_seconds = 0, samples_per_s = 0;
   double data_wait_fraction = 0;              // of a step; NaN if the bench did not report it
+  double wrapped_fraction = 0;                // of the parameters, by --try-ddp; NaN likewise
   double between_steps_fraction = 0;          // of the time of a script; NaN likewise
   double bubble = 0, theoretical_bubble = 0;  // share of a step spent in waiting for stages
   double exposed_seconds = 0;                 // exposed gradient communication per step

@@ -16,6 +16,7 @@
 namespace howmany::reports {
 namespace {
 
+constexpr double kMostWrapped = 0.99;        // of the parameters: all but rounding
 constexpr double kNoticeableWait = 0.1;      // of a step
 constexpr double kNoticeableBetween = 0.03;  // of the time
 
@@ -44,7 +45,9 @@ class Writer {
     add_modes(*chosen);
     add_try_ddp(*chosen);
     add_own_rate(*chosen);
+    add_missing_exchange();
     add_between_steps(*chosen);
+    add_doubts_of_steps();
     add_data_wait(*chosen);
     add_uncertain(*chosen);
     add_next_step(*chosen);
@@ -120,6 +123,7 @@ class Writer {
     else
       trains_on_one();
     add_between_steps(*rows_.front());
+    add_doubts_of_steps();
     add_data_wait(*rows_.front());
     mark_disturbed(busy_elsewhere(), advice_);
   }
@@ -237,6 +241,42 @@ class Writer {
         fmt::format("Validation, rollouts and other work between steps: {} of the time on {}, part "
                     "of the rate.",
                     format_percent(chosen.between_steps_fraction), things(chosen.devices)));
+  }
+
+  // Training on several devices without it is not that of DistributedDataParallel.
+  void add_missing_exchange() {
+    const auto found = std::ranges::find_if(
+        rows_, [](const Point* p) { return p->devices > 1 && p->has_flag(mark::kNoExchange); });
+    if (found != rows_.end()) {
+      advice_.certain = false;
+      advice_.because += fmt::format(" On {} its ranks exchanged no gradients: each trains alone.",
+                                     things((*found)->devices));
+    }
+    for (const Point* p : rows_) {
+      if (!(p->wrapped_fraction < kMostWrapped)) continue;
+      advice_.certain = false;
+      advice_.because += fmt::format(
+          " --try-ddp put {} of its parameters into DistributedDataParallel: with all of them it "
+          "is "
+          "slower.",
+          format_percent(p->wrapped_fraction));
+      return;
+    }
+  }
+
+  void add_doubts_of_steps() {
+    for (const auto& [flag, text] :
+         {std::pair{mark::kNotSettled,
+                    "its samples per step still changed, so the rate is not yet that of training"},
+          std::pair{mark::kNoWholeCycle,
+                    "a long step did not recur, so the rate may leave out work between steps"}}) {
+      const auto found =
+          std::ranges::find_if(rows_, [&](const Point* p) { return p->has_flag(flag); });
+      if (found == rows_.end()) continue;
+      advice_.certain = false;
+      advice_.notes.push_back(fmt::format("Uncertain on {}: {}. Give a larger --time-budget.",
+                                          things((*found)->devices), text));
+    }
   }
 
   // A slow loader hides bad scaling: every number of devices waits for it.

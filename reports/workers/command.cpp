@@ -38,7 +38,7 @@ namespace {
 
 constexpr int64_t kMaxWorkersAsked = 1024;
 constexpr double kScriptBudget = 600;  // seconds, if none is given
-constexpr double kDemandSeconds = 3;  // of training steps for --model
+constexpr double kDemandSeconds = 3;   // of training steps for --model
 
 // Rejects options that have no effect in this mode.
 void refuse_without_effect(const CLI::App& sub, const WorkersArguments& a) {
