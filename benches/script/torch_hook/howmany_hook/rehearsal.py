@@ -40,6 +40,7 @@ BACKEND = "howmany_rehearsal"
 BLOCK = bytes(1 << 15)
 MOST_EXACT = 1024  # elements
 TIMEOUT = datetime.timedelta(minutes=5)
+KEEPS_WORK = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 7)  # C++, while it waits for it
 clock = time.perf_counter
 
 
@@ -105,14 +106,19 @@ def wake_on_time():
 
 
 class Work(dist.Work):
+    kept = set()  # of this step, not yet waited for. Without its Python object, C++ waits for ever
+
     def __init__(self, one, future):
         super().__init__()
         self._one, self._future = one, future
+        if not KEEPS_WORK:
+            Work.kept.add(self)
 
     def wait(self, timeout=None):
         if self._one.waited is None:
             self._one.waited = clock() if isinstance(self._one.at, float) else _event()
         self._future.wait()
+        Work.kept.discard(self)
         return True
 
     def is_completed(self):
@@ -137,6 +143,7 @@ class Rehearsal:
     def take_log(self):
         """Returns the collectives since the last call."""
         log, self._log = self._log, []
+        Work.kept.clear()
         return log
 
     def start(self, kind, size, group, tensors, free_at):
