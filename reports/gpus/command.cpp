@@ -75,6 +75,7 @@ ReadyRun resume(const Arguments& arguments) {
 bool find_start_of(Request& request, const std::string& folder, ProgressReport& progress) {
   const BenchScratch scratch(folder);
   const LadderOptions options{request.devices, request.cores_per_device,
+                              !request.beyond.cluster.empty(),
                               [&](const std::string& line) { progress.report(line); }};
   if (!find_start(request.script, options, scratch)) return false;
   if (request.script.alone) request.counts = {1};

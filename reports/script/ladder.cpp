@@ -163,7 +163,7 @@ class Ladder {
     const Start alone = start(plain, devices(), "as it is");
     if (alone.ok && alone.world > 1) return take_own_ranks(alone);
     if (alone.why.starts_with(kEndedWithZero)) throw std::runtime_error("[script] " + alone.why);
-    if (alone.ok && devices() < 2 && !script_.try_ddp) return;
+    if (alone.ok && devices() < 2 && !options_.rehearses) return;
     script_.one = plain;
     const std::string python = alone.python.empty() ? python_of(plain) : alone.python;
     if (python.empty()) {
@@ -173,14 +173,16 @@ class Ladder {
     script_.words = under_torchrun(plain, python);
     const bool try_ddp = script_.try_ddp && alone.ok && !alone.group;
     const Start two = start(script_.words, several(), with_ranks("torchrun"), try_ddp);
-    if (two.ok && two.group && (two.world > 1 || !alone.ok)) {
+    if (two.ok && two.group && (two.world > 1 || devices() < 2)) {
       script_.try_ddp = try_ddp;
       if (!alone.ok) script_.one.clear();
       return ask_for_one_rank(alone);
     }
+    const bool names_ddp = uses(alone, "DistributedDataParallel");
+    if (two.ok && devices() < 2 && (try_ddp || names_ddp)) return;  // one of many forms a group
     if (!alone.ok) throw std::runtime_error("[script] " + reason_of(alone, two));
     if (try_fabric(plain, alone)) return;
-    script_.has_group = !script_.try_ddp && uses(alone, "DistributedDataParallel");
+    script_.has_group = !script_.try_ddp && names_ddp;
     script_.try_ddp = false;
     stay_alone(two);
   }
@@ -216,7 +218,7 @@ class Ladder {
   // Some scripts form a group only for several ranks. With one rank they do what they do alone.
   void ask_for_one_rank(const Start& alone) {
     script_.one_rank = false;
-    if (script_.one.empty() || alone.ddp || script_.try_ddp) return;
+    if (script_.one.empty() || alone.ddp || script_.try_ddp || devices() < 2) return;
     const Start one = start(script_.words, 1, "with 1 rank there");
     script_.one_rank = one.ok && one.group;
   }

@@ -31,6 +31,7 @@ struct Start {
 struct LadderOptions {
   std::vector<std::string> devices;
   int cores_per_device = 1;
+  bool rehearses = false;  // it will run as one of more ranks than there are devices
   std::function<void(const std::string&)> report;  // one line for people
 };
 

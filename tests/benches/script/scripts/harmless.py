@@ -201,7 +201,7 @@ def folder_removed():
 def folder_unwritable():
     out = os.environ.get("HOWMANY_SCRIPT_OUT")
     if out:
-        os.rmdir(out)
+        shutil.rmtree(out)
         os.symlink("/proc/self", out)  # no file can be made there, even by root
     return train()
 
