@@ -140,11 +140,11 @@ class Writer {
 
   void needs_options() {
     advice_.certain = false;
-    answer(
-        reason::kUsesOneDevice,
-        fmt::format("Use 1 {0}: {1}, as it is started, trains on 1, also under torchrun. It names "
-                    "DistributedDataParallel: add the options with which it forms a group.",
-                    noun_, advice_.model));
+    answer(reason::kUsesOneDevice,
+           fmt::format("Use 1 {0}: {1}, as it is started, trains on 1, also under torchrun. It can "
+                       "use DistributedDataParallel: give the option or argument with which it "
+                       "does, such as devices=2 of Lightning.",
+                       noun_, advice_.model));
   }
 
   void trains_on_one() {

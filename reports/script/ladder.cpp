@@ -205,7 +205,7 @@ class Ladder {
   }
 
   bool try_fabric(const Words& plain, const Start& alone) {
-    if (!uses(alone, "lightning.fabric") || uses(alone, "lightning.pytorch")) return false;
+    if (!uses(alone, "lightning.fabric")) return false;
     const Words fabric = under_fabric(plain, alone.python, on_gpus());
     if (fabric.empty()) return false;
     const Start two = start(fabric, several(), with_ranks("fabric run"));

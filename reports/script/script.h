@@ -27,7 +27,7 @@ struct Script {
   bool keep_private = false;     // `name` is "script", and errors quote none of its messages
   std::string rate;              // pattern of the lines with its rate; empty: the hook measures
   std::string why_alone = {};    // the reason if it fails with several ranks
-  bool has_group = false;        // its file names DistributedDataParallel, yet it is `alone`
+  bool has_group = false;        // it can use DistributedDataParallel, yet it is `alone`
   double start_timeout = 120;    // seconds until its first step
   double start_seconds = 0;      // until its first step, as seen; 0: unknown
 

@@ -11,7 +11,7 @@ inline constexpr const char* kEndedByItself = "the script ended before the time 
 inline constexpr const char* kFailsWithRanks = "fails with several ranks: ";  // and its reason
 inline constexpr const char* kFallback = "without cuDNN: ";                   // and the operations
 inline constexpr const char* kHasGroup =
-    "names DistributedDataParallel, and forms no group as it is started";
+    "can use DistributedDataParallel, and forms no group as it is started";
 inline constexpr const char* kNoDataWait = "data wait not visible";
 inline constexpr const char* kNoExchange = "no gradients were exchanged in the timed steps";
 inline constexpr const char* kNotSettled = "the samples of a step still changed";

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lightning Fabric, with its defaults."""
+"""Lightning Fabric, started by `fabric run`: it does not call launch()."""
 import lightning
 import torch
 
 fabric = lightning.Fabric(accelerator="cpu")
-fabric.launch()
 model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
 model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.01))
 data = torch.utils.data.TensorDataset(torch.randn(4096, 256))

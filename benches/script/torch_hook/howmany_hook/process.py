@@ -2,21 +2,27 @@
 """OUT/process.<pid>.json of each process that imports torch under the hook: {"python": path, "uses": ["accelerate"]}.
 
 `uses` names the launchers whose libraries the process has imported, and DistributedDataParallel if the script's file names
-it. It is known when the process ends.
+it or Lightning may use it. It is known when the process ends.
 """
 
 import os
 import sys
 
 from howmany_hook.agreement import write_whole
+from howmany_hook.objects import objects_of
 
-LAUNCHERS = ("accelerate", "deepspeed", "lightning.fabric", "lightning.pytorch")
+LAUNCHERS = ("accelerate", "deepspeed")
+FABRIC = "lightning.fabric"  # that Lightning imports for other uses too
+LIGHTNING = ("lightning.pytorch", "pytorch_lightning", "lightning_fabric")
 GROUP = ("DistributedDataParallel", "init_process_group")
 
 
 def describe(settings):
     uses = [name for name in LAUNCHERS if name in sys.modules]
-    if any(name in _source() for name in GROUP):
+    fabric = getattr(sys.modules.get(FABRIC), "Fabric", None)
+    if fabric is not None and objects_of((fabric,)):
+        uses.append(FABRIC)
+    if any(name in _source() for name in GROUP) or any(name in sys.modules for name in LIGHTNING):
         uses.append(GROUP[0])
     write_whole(os.path.join(settings.out, f"process.{os.getpid()}.json"), {"python": sys.executable, "uses": uses})
 
