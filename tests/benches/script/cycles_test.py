@@ -86,6 +86,13 @@ class Cycles(unittest.TestCase):
             self.assertAlmostEqual((found or STEP) / STEP, 1, delta=0.15, msg=seed)
         self.assertLess(wrong / len(SEEDS), 0.1)
 
+    def test_two_disturbances_of_a_step_or_two_are_no_cycles(self):
+        seconds = [0.05] * 60  # as seen on a virtual machine
+        for index, one in {10: 0.095, 11: 0.093, 14: 0.13, 37: 0.073, 38: 0.103}.items():
+            seconds[index] = one
+        self.assertFalse(cycles.find(seconds).count())
+        self.assertFalse(cycles.pending(seconds))
+
     def test_two_optimizers_that_alternate(self):
         seconds = loop(41, (2, STEP))
         self.assertAlmostEqual(pace(seconds) or sorted(seconds)[20], 1.5 * STEP)

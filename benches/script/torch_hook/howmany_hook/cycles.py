@@ -5,7 +5,8 @@ of epochs, makes the step after it long.
 Long. A step is long above LONG times the lower quartile. Neighbours that are long are one event.
 Recurring. Events are alike if their extra time is at least half of the longest one's. They recur if there are two or more,
     and go on until the end. From one to the next is a cycle: the steps after the first event, up to the second.
-Disturbances of the machine recur too, but at any time, and cost little. So cycles count if most of them have about the same
+Disturbances of the machine recur too, but at any time, and cost little. So cycles whose events take less than WORK steps
+    count only if there are MANY, and most have about the same number of steps. The others count if most have about the same
     number of steps, or if they make the mean step much longer than the median one.
 Alone. Longer events that do not recur are disturbances, or belong to a cycle longer than the time. Cycles that hold
     them are left out.
@@ -21,6 +22,7 @@ ALIKE = 0.5  # of the longest extra time
 OPEN = 2  # longest cycles: the most steps before the first event, or after the last
 SAME_LENGTH = 0.2  # of cycles, relative difference from the median
 MOST = 2 / 3  # of the cycles
+WORK, MANY = 3, 3  # usual steps: the least extra time of an event that is work for sure; cycles
 MATTERS, MUCH = 0.01, 0.1  # difference of the mean step from the median one
 NOTICEABLE = 0.03  # share of the time
 WANTED = 2  # whole cycles
@@ -30,11 +32,14 @@ WANTED = 2  # whole cycles
 class Cycles:
     windows: list  # (first, last) step of each cycle, by index
     excess: float  # of their mean step over the median of all steps
-    alone: float  # share of the time: extra time of events that did not recur
+    alone: float  # share of the time: extra time of events that did not recur, and are work or a large disturbance
+    are_work: bool = False  # for sure
 
     def count(self):
         """False if the median step represents all steps."""
         excess = abs(self.excess)
+        if not self.are_work:
+            return excess > MATTERS and len(self.windows) >= MANY and self._have_same_length()
         return excess > MUCH or excess > MATTERS and self._have_same_length()
 
     def _have_same_length(self):
@@ -47,27 +52,32 @@ class Cycles:
 def find(seconds):
     """Returns the Cycles in the seconds of successive steps."""
     left, alone = _events(seconds), []
+    work = WORK * _usual(seconds)
     while left:
         least = ALIKE * max(left)[0]
         alike = [index for extra, index in left if extra >= least]
         if _recur(alike, len(seconds)):
             windows = [(a + 1, b) for a, b in zip(alike, alike[1:])]
             whole = [(a, b) for a, b in windows if not any(a <= index <= b for _, index in alone)]
-            return Cycles(whole, _excess(seconds, whole), _share(alone, seconds))
+            return Cycles(whole, _excess(seconds, whole), _share(alone, seconds, work), least >= ALIKE * work)
         alone += [event for event in left if event[0] >= least]
         left = [event for event in left if event[0] < least]
-    return Cycles([], 0.0, _share(alone, seconds))
+    return Cycles([], 0.0, _share(alone, seconds, work))
 
 
 def pending(seconds):
     """True if more steps may show that a noticeable event recurs, or a second whole cycle."""
     found = find(seconds)
-    return found.alone > NOTICEABLE or len(found.windows) < WANTED and found.excess > NOTICEABLE
+    return found.alone > NOTICEABLE or found.are_work and len(found.windows) < WANTED and found.excess > NOTICEABLE
+
+
+def _usual(seconds):
+    return sorted(seconds)[len(seconds) // 4] if seconds else 0.0
 
 
 def _events(seconds):
     """Returns (extra seconds, index) of the longest step of each event."""
-    usual = sorted(seconds)[len(seconds) // 4] if seconds else 0.0
+    usual = _usual(seconds)
     events, inside = [], False
     for index, one in enumerate(seconds):
         is_long = one > LONG * usual
@@ -91,5 +101,5 @@ def _excess(seconds, windows):
     return statistics.fmean(inside) / statistics.median(seconds) - 1 if inside else 0.0
 
 
-def _share(events, seconds):
-    return sum(extra for extra, _ in events) / sum(seconds) if events else 0.0
+def _share(events, seconds, least):
+    return sum(extra for extra, _ in events if extra >= least) / sum(seconds) if events else 0.0
