@@ -29,7 +29,7 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kCount = "{n}";
-constexpr const char* kLoopback = "127.0.0.1";  // the address of a launcher on this host
+constexpr const char* kLoopback[] = {"--local-addr", "127.0.0.1"};  // of a launcher on this host
 constexpr std::string_view kRecordStart = "rank", kProcessStart = "process.";  // of file names
 
 std::string variable(const char* name) {
@@ -153,8 +153,8 @@ std::string signal_of_rank(const std::string& err) {
   return "";
 }
 
-// torch.multiprocessing raises an exception whose text is the traceback of its child: the last line
-// is that of the child.
+// torch.multiprocessing raises an exception whose text is the traceback of its child: its last
+// line is the reason.
 std::string without_traceback(const std::string& why) {
   const size_t end = why.find_last_not_of(" \n");
   if (why.find("Traceback (") == why.npos || end == why.npos) return why;
@@ -271,7 +271,7 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   else
     add_unless_set(all, "PYTHONUNBUFFERED", "1");  // else Python prints lines only in blocks
   add_unless_set(all, "WANDB_MODE", "offline");
-  if (std::ranges::count(command.words, kLoopback) > 0)
+  if (!std::ranges::search(command.words, kLoopback).empty())
     if (std::string preload = loopback_preload(); !preload.empty()) all.push_back(preload);
   if (command.devices.empty()) return all;
   const bool gpus = on_gpus(command);

@@ -84,7 +84,7 @@ std::vector<Raised> read_raised(const std::string& folder);
 // The Python that trained, as the hook wrote it.
 struct TrainingProcess {
   std::string python;             // its path; empty: no Python imported torch under the hook
-  std::vector<std::string> uses;  // the launchers' libraries that it imported, such as "accelerate"
+  std::vector<std::string> uses;  // lightning.fabric, DistributedDataParallel
 };
 // Reads it from `folder`: the process that took steps, else any.
 TrainingProcess read_process(const std::string& folder);

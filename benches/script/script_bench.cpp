@@ -81,12 +81,14 @@ double rate_of(const ScriptSteps& steps) {
 }
 
 ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds,
-                       TrainingProcess* process) {
+                       TrainingProcess& process) {
   const PrivateFolder folder;
   const FolderGuard guard({folder.path()});
   const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
-  if (process != nullptr) *process = read_process(folder.path());
-  if (command.any_world) return read_ranks(folder.path(), {0, 0}, ended);
+  if (command.any_world) {
+    process = read_process(folder.path());
+    return read_ranks(folder.path(), {0, 0}, ended);
+  }
   const int world = command.rehearsal.given() ? command.rehearsal.world : command.ranks;
   return read_ranks(folder.path(), {world, command.ranks}, ended);
 }
@@ -99,7 +101,7 @@ void run_case(benchmark::State& state, const ScriptFlags& flags) {
     const double timeout = command.seconds + flags.run_timeout;
     TrainingProcess process;
     const ScriptSteps steps =
-        command.rate.empty() ? run_hooked(command, timeout, &process) : run_rated(command, timeout);
+        command.rate.empty() ? run_hooked(command, timeout, process) : run_rated(command, timeout);
     std::map<std::string, double> counters = steps.counters;
     counters[metric::kSamplesPerS] = rate_of(steps);
     report(state, {steps.seconds, true}, counters);

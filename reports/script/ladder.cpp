@@ -28,20 +28,10 @@ constexpr double kSeconds = 0.5;    // of timed steps
 constexpr double kMostSteps = 600;  // seconds, if the steps are slow
 constexpr double kSilence = 20;     // seconds between words to the user
 
-// Of script_bench. A launcher would not change that.
+// script_bench writes it. A launcher would not change that.
 constexpr const char* kEndedWithZero = "the command ended with code 0";
 
 struct Interrupted {};
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 void read_start(const SampleLine& line, Start& start) {
   const JsonNode root(line.json, "script_bench");
@@ -53,7 +43,7 @@ void read_start(const SampleLine& line, Start& start) {
   start.group = !parameters.at(parameter::kBackend).string().empty();
   start.ddp = mode == "ddp" || mode == "fsdp";
   start.python = parameters.at(parameter::kPython).string();
-  start.uses = split(parameters.at(parameter::kUses).string());
+  start.uses = parameters.at(parameter::kUses).string();
 }
 
 // "script_bench: [script] before its first step the command exited with 1: KeyError: 'RANK'"
@@ -201,7 +191,7 @@ class Ladder {
   }
 
   static bool uses(const Start& start, const char* name) {
-    return std::ranges::count(start.uses, name) > 0;
+    return start.uses.find(name) != std::string::npos;
   }
 
   bool try_fabric(const Words& plain, const Start& alone) {
@@ -215,7 +205,8 @@ class Ladder {
     return true;
   }
 
-  // Some scripts form a group only for several ranks. With one rank they do what they do alone.
+  // Some scripts form a group only for several ranks. One rank then trains as the plain command
+  // does.
   void ask_for_one_rank(const Start& alone) {
     script_.one_rank = false;
     if (script_.one.empty() || alone.ddp || script_.try_ddp || devices() < 2) return;

@@ -15,17 +15,17 @@
 
 namespace howmany::reports {
 
-// What one start showed.
+// The result of one start.
 struct Start {
   bool ok = false;
-  std::string why;                // it is not ok: the script's own reason
-  int world = 1;                  // ranks of its group; 1 without one
-  int processes = 1;              // that trained
-  bool group = false;             // it formed a process group
-  bool ddp = false;               // with a model in DistributedDataParallel or FSDP
-  std::string python;             // path of the Python that trained
-  std::vector<std::string> uses;  // libraries of launchers that it imported
-  double seconds = 0;             // until its end
+  std::string why;     // it is not ok: the script's own reason
+  int world = 1;       // ranks of its group; 1 without one
+  int processes = 1;   // that trained
+  bool group = false;  // it formed a process group
+  bool ddp = false;    // with a model in DistributedDataParallel or FSDP
+  std::string python;  // path of the Python that trained
+  std::string uses;    // lightning.fabric, DistributedDataParallel: as the hook saw
+  double seconds = 0;  // until its end
 };
 
 struct LadderOptions {

@@ -141,7 +141,7 @@ size_t end_of_own(const Words& words, const Found& found) {
   return std::min(i, words.size());
 }
 
-// Where an option has its value: the word, and the place in it.
+// The value of an option: its word, and the place in it.
 struct Place {
   size_t word = 0, from = 0;
   std::string value;
@@ -163,7 +163,7 @@ void refuse_many_nodes(const Words& words, const Found& found, size_t end) {
   const auto nodes = find_value(words, found.own, end, found.launcher->nodes);
   if (!nodes || nodes->value == "1" || nodes->value == "1:1") return;
   throw InputError(
-      fmt::format("{} is asked for {} nodes, and this measures the devices of one: "
+      fmt::format("{} has {} nodes, and this measures the devices of one: "
                   "leave {} out",
                   found.launcher->name, nodes->value, words[nodes->word]));
 }

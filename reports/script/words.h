@@ -11,7 +11,7 @@ namespace howmany::reports {
 
 using Words = std::vector<std::string>;
 
-constexpr const char* kCount = "{n}";  // stands for the number of ranks
+constexpr const char* kCount = "{n}";  // replaced by the number of ranks
 
 bool has_count(const Words& words);
 
@@ -19,11 +19,11 @@ bool has_count(const Words& words);
 struct LaunchWords {
   Words swept;         // {n} takes the place of the launcher's number
   Words plain;         // what each rank runs, without the launcher; empty if that is not known
-  std::string notice;  // for people: what was changed; empty if nothing was
+  std::string notice;  // for people: the change; empty if there is none
 };
 // Returns nullopt if there is no launcher. Knows torchrun, accelerate, deepspeed, fabric, composer,
 // horovodrun, mpirun, mpiexec and srun. Only the launcher's own words are changed. Throws
-// InputError if they ask for more than one node.
+// InputError if they are for more than one node.
 std::optional<LaunchWords> launch_words(const Words& words);
 
 // Returns the name that results show: the file or module that Python runs, else the program.

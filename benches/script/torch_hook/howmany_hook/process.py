@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OUT/process.<pid>.json of each process that imports torch under the hook: {"python": path, "uses": ["accelerate"]}.
+"""OUT/process.<pid>.json of each process that imports torch under the hook: {"python": path, "uses": ["lightning.fabric"]}.
 
-`uses` names the launchers whose libraries the process has imported, and DistributedDataParallel if the script's file names
-it or Lightning may use it. It is known when the process ends.
+`uses` has lightning.fabric if a Fabric exists, and DistributedDataParallel if the script's file names it or Lightning may use
+it. It is known when the process ends.
 """
 
 import os
@@ -11,14 +11,13 @@ import sys
 from howmany_hook.agreement import write_whole
 from howmany_hook.objects import objects_of
 
-LAUNCHERS = ("accelerate", "deepspeed")
 FABRIC = "lightning.fabric"  # that Lightning imports for other uses too
 LIGHTNING = ("lightning.pytorch", "pytorch_lightning", "lightning_fabric")
 GROUP = ("DistributedDataParallel", "init_process_group")
 
 
 def describe(settings):
-    uses = [name for name in LAUNCHERS if name in sys.modules]
+    uses = []
     fabric = getattr(sys.modules.get(FABRIC), "Fabric", None)
     if fabric is not None and objects_of((fabric,)):
         uses.append(FABRIC)
