@@ -94,5 +94,7 @@ def tcp_listeners():
                 continue
             address, port = fields[1].split(":")
             words = [bytes.fromhex(address[i:i + 8])[::-1] for i in range(0, len(address), 8)]
-            found.append((fields[9], ipaddress.ip_address(b"".join(words)), int(port, 16)))
+            ip = ipaddress.ip_address(b"".join(words))
+            # Before Python 3.13, is_loopback is false for ::ffff:127.0.0.1.
+            found.append((fields[9], getattr(ip, "ipv4_mapped", None) or ip, int(port, 16)))
     return found
