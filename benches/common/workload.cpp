@@ -86,7 +86,7 @@ void add_flags(CLI::App& app, Workload& work) {
   add_option(app, flag::kLr, work.optim.lr)->check(at_least_zero());
   add_option(app, flag::kMomentum, work.optim.momentum)->check(at_least_zero());
   add_option(app, flag::kWeightDecay, work.optim.weight_decay)->check(at_least_zero());
-  add_option(app, flag::kSeed, work.seed);
+  add_option(app, flag::kSeed, work.seed)->check(whole_between(0, kMaxSeed));
   add_option(app, flag::kSync, work.sync.bucketed, "bucketed")->transform(one_of(sync));
   add_switch(app, flag::kSyncBatchnorm, work.sync_batchnorm);
   add_option(app, flag::kCoresPerDevice, work.cores_per_device)->check(above_zero());

@@ -19,6 +19,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/temporary.h"
+#include "core/base/text/print_stderr.h"
 #include "core/data/formats.h"
 #include "core/data/image_folder.h"
 #include "core/tensor/rng.h"
@@ -226,7 +227,7 @@ FileProgress tell_files(const std::string& folder) {
     const auto now = std::chrono::steady_clock::now();
     if (now - last < kEvery) return;
     last = now;
-    fmt::print(stderr, "{}: {} files {}\n", folder, files, doing);
+    print_stderr("{}: {} files {}\n", folder, files, doing);
   };
 }
 

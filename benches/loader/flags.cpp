@@ -49,7 +49,7 @@ void add_loader_flags(CLI::App& app, LoaderFlags& flags) {
   add_option(app, flag::kCache, flags.cache)->check(CLI::IsMember({"warm", "cold"}));
   add_option(app, flag::kCaseBudget, flags.run.budget_s)->check(above_zero());
   add_option(app, flag::kTimeBudget, flags.time_budget, "no limit")->check(above_zero());
-  add_option(app, flag::kSeed, flags.run.seed);
+  add_option(app, flag::kSeed, flags.run.seed)->check(whole_between(0, kMaxSeed));
   add_option(app, flag::kSamplesFile, flags.samples);
 }
 

@@ -48,7 +48,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_option(app, flag::kMaxIterations, flags.command.max_steps)->check(above_zero());
   add_option(app, flag::kSamplesPerStep, flags.command.samples_per_step, "from its batches")
       ->check(whole_between(1, kMaxBatch));
-  add_option(app, flag::kRate, flags.command.rate, "");
+  add_option(app, flag::kRate, flags.command.rate, "")->check(not_empty());
   bool keep_private = false;
   add_switch(app, flag::kPrivate, keep_private);
   add_switch(app, flag::kInCopy, flags.command.in_copy);

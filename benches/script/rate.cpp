@@ -180,6 +180,8 @@ std::vector<double> RateLog::seconds() const {
   return state_->timed;
 }
 
+bool RateLog::matched_any() const { return !state_->dropped.empty() || !state_->timed.empty(); }
+
 int RateLog::warmup_lines() const { return static_cast<int>(state_->dropped.size()); }
 
 }  // namespace howmany::benches

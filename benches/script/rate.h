@@ -39,6 +39,7 @@ class RateLog {
   // fewer than 5 lines matched in them, or the text of a group was no positive number.
   std::vector<double> seconds() const;
   int warmup_lines() const;
+  bool matched_any() const;
 
  private:
   struct State;

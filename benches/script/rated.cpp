@@ -48,7 +48,8 @@ ScriptSteps run_rated(const ScriptCommand& command, double timeout_seconds) {
   const Printed printed{take(RateLog::Stream::kOut), take(RateLog::Stream::kErr),
                         [&] { return log.is_done(now()); }};
   const ScriptEnd ended = run_printing(command, printed, timeout_seconds);
-  HM_ENSURE(ended.ok, "[script] {}", ended.how);
+  HM_ENSURE(ended.ok, "[script] {}{}", ended.how,
+            log.matched_any() ? "" : "; --rate matched none of the printed lines");
   ScriptSteps steps;
   steps.seconds = seconds_of(log, command.quote);
   steps.ranks = command.ranks;

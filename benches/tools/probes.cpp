@@ -10,6 +10,7 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
+#include "core/base/temporary.h"
 #include "core/ops/ops.h"
 
 namespace howmany::benches {
@@ -25,6 +26,7 @@ void add_up(Comm& comm) {
 
 Proof probe_in_processes(std::string_view name) {
   const PrivateFolder folder;
+  const FolderGuard guard({folder.path()});
   const std::string file = folder.path() + "/found";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const RankExit end = launch_processes(

@@ -22,6 +22,7 @@
 #include "core/base/child.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/process_stat.h"
 #include "core/base/text/format.h"
 
 namespace howmany {
@@ -173,7 +174,9 @@ class CommandRun {
 
   void end_if_due() {
     const double now = seconds_since(start_);
-    const bool late = command_.timeout_seconds > 0 && now > command_.timeout_seconds;
+    if (!stat_of(child_.pid()).is_stopped()) awake_at_ = now;
+    const bool late = (command_.timeout_seconds > 0 && now > command_.timeout_seconds) ||
+                      now > awake_at_ + command_.stopped_seconds;
     const bool done = command_.is_done && command_.is_done();
     if (!asked_ && (interrupted() || late || done)) {
       asked_ = true;
@@ -201,7 +204,7 @@ class CommandRun {
   ProcessResult result_;
   Clock::time_point start_ = Clock::now();
   bool asked_ = false;
-  double asked_at_ = 0;
+  double asked_at_ = 0, awake_at_ = 0;
   ProcessResult::How why_ = ProcessResult::How::kExited;
 };
 

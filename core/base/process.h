@@ -21,6 +21,7 @@ struct Command {
   std::vector<std::string> environment = {};  // "NAME=value", added to this process's environment
   std::string folder = {};                    // working directory; empty: this process's
   double timeout_seconds = 0;                 // limit of the whole run; 0: none
+  double stopped_seconds = 30;                // limit if the child is stopped, as by SIGSTOP
   double grace_seconds = 2;                   // between SIGTERM and SIGKILL
   bool end_descendants = false;               // kill descendants that left the child's group
   std::function<void()> on_tick = {};         // called about five times a second

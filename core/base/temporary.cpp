@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 
 namespace howmany {
 namespace {
+
+constexpr uint64_t kLeast = 256 << 10;  // bytes
 
 // Children of the process may still write files for a moment, so the shell tries again.
 constexpr const char* kRemoveAtEnd = R"sh(
@@ -61,10 +64,19 @@ std::filesystem::path temporary_directory() {
   const char* const set = std::getenv("TMPDIR");
   const std::filesystem::path folder = set != nullptr && *set != '\0' ? set : "/tmp";
   std::error_code ignored;
-  if (std::filesystem::is_directory(folder, ignored)) return folder;
-  throw std::invalid_argument(
-      fmt::format("TMPDIR: there is no folder {}: set TMPDIR to a folder for temporary files",
-                  folder.string()));
+  constexpr const char* kRemedy = "set TMPDIR to a folder for temporary files";
+  if (!std::filesystem::is_directory(folder, ignored))
+    throw std::invalid_argument(
+        fmt::format("TMPDIR: there is no folder {}: {}", folder.string(), kRemedy));
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) == 0) {
+    const bool full =
+        disk.f_bavail * disk.f_frsize < kLeast || (disk.f_files > 0 && disk.f_favail == 0);
+    if (full)
+      throw std::invalid_argument(fmt::format(
+          "TMPDIR: the disk of {} is full: free some space, or {}", folder.string(), kRemedy));
+  }
+  return folder;
 }
 
 FolderGuard::FolderGuard(const std::vector<std::string>& folders) {

@@ -11,7 +11,7 @@
 namespace howmany {
 
 // Returns TMPDIR, or /tmp if it is not set. Throws std::invalid_argument that names TMPDIR if there
-// is no such folder.
+// is no such folder, or its disk is full.
 std::filesystem::path temporary_directory();
 
 // Removes folders if this process ends without running destructors, for instance by SIGKILL. A

@@ -11,6 +11,8 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
+#include "core/base/text/shell.h"
 #include "core/base/text/table.h"
 #include "reports/cli/side_by_side.h"
 #include "reports/comm/json.h"
@@ -92,12 +94,22 @@ void write_page_again(const fs::path& path, const Summary& summary) {
   try {
     write_text(path.parent_path() / "report.html", to_html(summary));
   } catch (const InputError& error) {
-    fmt::print(stderr, "report.html is not written again: {}\n", error.what());
+    print_stderr("report.html is not written again: {}\n", error.what());
   }
 }
 
 std::string summary_path(const std::string& path) {
-  return fs::is_directory(path) ? path + "/summary.json" : path;
+  if (!fs::is_directory(path)) return path;
+  if (fs::exists(path + "/base.json"))
+    throw InputError(
+        fmt::format("{0} is of howmany gate; give howmany compare {0}/base.json {0}/candidate.json",
+                    shell_quoted(path)));
+  if (!fs::exists(path + "/summary.json") && fs::exists(path + "/plan.json"))
+    throw InputError(fmt::format(
+        "{} holds no result, as the run ended before its first one; continue with howmany gpus "
+        "--resume {}",
+        path, shell_quoted(path)));
+  return path + "/summary.json";
 }
 
 int report_one(const ReportArguments& arguments) {

@@ -67,7 +67,7 @@ void add_measuring(CLI::App& app, Arguments& a) {
   add_option(app, flag::kRunTimeout, a.run_timeout,
              "120, on GPUs 600, or less within --time-budget")
       ->check(above_zero());
-  add_option(app, flag::kSeed, a.seed, "1");
+  add_option(app, flag::kSeed, a.seed, "1")->check(whole_between(0, kMaxSeed));
   add_switch(app, flag::kSyncBatchnorm, a.sync_batchnorm);
   add_switch(app, flag::kProfile, a.profile);
   add_switch(app, flag::kOversubscribe, a.oversubscribe);
@@ -110,7 +110,7 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
       ->check(whole_between(1, kMaxBatch));
   add_switch(app, flag::kTryDdp, a.try_ddp);
   add_option(app, flag::kStartTimeout, a.start_timeout, "120")->check(above_zero());
-  add_option(app, flag::kRate, a.rate, "");
+  add_option(app, flag::kRate, a.rate, "")->check(not_empty());
   add_switch(app, flag::kPrivate, a.keep_private);
   add_switch(app, flag::kInCopy, a.in_copy);
   add_option(app, flag::kUpTo, a.up_to, "")->check(whole_between(2, 16'384));

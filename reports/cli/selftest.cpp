@@ -13,6 +13,7 @@
 #include "core/base/schema/exit_codes.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
@@ -165,7 +166,7 @@ int run_selftest(const SelftestArguments& arguments) {
   for (const TestSuite& suite : kSuites) {
     if (interrupted()) break;
     if (!arguments.quiet)
-      fmt::print(stderr, "[{}/{}] {}\n", outcomes.size() + 1, kSuites.size(), suite.what);
+      print_stderr("[{}/{}] {}\n", outcomes.size() + 1, kSuites.size(), suite.what);
     outcomes.push_back(run(suite, arguments));
   }
   if (arguments.json) {

@@ -16,6 +16,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/comm/advise.h"
 #include "reports/comm/json.h"
@@ -100,8 +101,8 @@ int conclude(const BackendArguments& a, const std::string& folder, const nlohman
 void warn_if_short(const BackendArguments& a, size_t backends) {
   const double least = kCeilingSeconds + kMinBackendRun * static_cast<double>(backends);
   if (a.output.quiet || a.time_budget >= least) return;
-  fmt::print(stderr, "--time-budget {:.0f} is too short: {} backends take at least {:.0f} s\n",
-             a.time_budget, backends, least);
+  print_stderr("--time-budget {:.0f} is too short: {} backends take at least {:.0f} s\n",
+               a.time_budget, backends, least);
 }
 
 // The first of "cpu:0-3" or "cuda:2,cuda:3".
@@ -114,8 +115,7 @@ void add_script(const std::string& devices, const std::string& folder, BackendAr
   if (a.command.empty()) return;
   std::string notice;
   const Script script = script_from(a.command, &notice);
-  if (!a.output.quiet)
-    fmt::print(stderr, "Starting {} once, for its gradient buckets.\n", script.name);
+  if (!a.output.quiet) print_stderr("Starting {} once, for its gradient buckets.\n", script.name);
   a.models.push_back(script_buckets(script, first_of(devices), folder));
 }
 
@@ -139,7 +139,6 @@ int measure_alone(BackendArguments a, const Machine& machine) {
   const RunFolder held = RunFolder::create(a.output.out);
   const std::string& folder = held.path();
   warn_if_short(a, chosen.backends.size());
-  catch_interrupts();
   add_script(devices, folder, a);
   BackendMeasuring measuring(a, folder, chosen.torch.python, machine.cores);
   measuring.ceilings();
@@ -176,7 +175,6 @@ int measure_for_all(const BackendArguments& a, const Machine& machine, BackendSe
   check_arguments(a, devices, {fmt::format("{}", fmt::join(chosen.backends, ","))});
   const RunFolder held = RunFolder::create(a.output.out);
   const std::string& folder = held.path();
-  catch_interrupts();
   BackendMeasuring measuring(a, folder);
   measuring.together(arguments, seconds);
   if (no_ceilings(machine).empty() && measuring.runs.back().problem.empty()) measuring.ceilings();
@@ -223,15 +221,15 @@ int finish(const std::string& folder, Summary& summary, const nlohmann::json& re
   for (const SuiteRun& run : runs) {
     if (run.problem.empty()) continue;
     failed = true;
-    fmt::print(stderr, "howmany: {}: {}\n", run.program, printable(run.problem));
+    print_stderr("howmany: {}: {}\n", run.program, printable(run.problem));
   }
   failed = failed || std::ranges::any_of(summary.measurements, has_failed);
   write_summary_files(folder, summary, request);
   if (a.json)
     fmt::print("{}", dump_json(to_json(summary)));
   else
-    fmt::print("{}Files: {}\n", text, folder);
-  if (interrupted()) fmt::print(stderr, "interrupted: the results so far are in {}\n", folder);
+    fmt::print("{}Files: {}\n", text, printable(folder));
+  if (interrupted()) print_stderr("interrupted: the results so far are in {}\n", folder);
   if (has_wrong_data(summary.measurements)) return exit_code::kCheckFailed;
   if (interrupted()) return exit_code::kInterrupted;
   return failed ? exit_code::kMeasurementFailed : exit_code::kFine;

@@ -10,6 +10,7 @@
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
 #include "core/base/statistics.h"
+#include "core/base/text/print_stderr.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/rounds.h"
 
@@ -192,7 +193,7 @@ bool BackendMeasuring::repeat(int round) {
 
 void BackendMeasuring::announce(const std::string& what, double seconds) const {
   if (a_.output.quiet || interrupted()) return;
-  fmt::print(stderr, "measuring {}, about {:.0f} s\n", what, seconds);
+  print_stderr("measuring {}, about {:.0f} s\n", what, seconds);
 }
 
 }  // namespace howmany::reports

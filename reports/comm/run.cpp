@@ -13,6 +13,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "reports/html/summary_files.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
@@ -134,8 +135,7 @@ SuiteRun run_suite(const SuiteCommand& asked) {
     command.argv.insert(command.argv.end(),
                         {flag::kSamplesFile, scratch.samples, "--benchmark_out=" + scratch.bench,
                          "--benchmark_out_format=json"});
-  if (asked.verbose)
-    command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+  if (asked.verbose) command.on_stderr = [](std::string_view text) { print_stderr("{}", text); };
   SuiteRun run;
   run.program = asked.program;
   const LoadMeter meter;

@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/shell.h"
+#include "core/base/text/table.h"
 #include "reports/gpus/bench_call.h"
 #include "reports/gpus/measure.h"
 #include "reports/gpus/progress.h"
@@ -58,7 +59,7 @@ void refuse_other_arguments(const Arguments& arguments, const Request& request) 
   }
 }
 
-ReadyRun resume(const Arguments& arguments) {
+ReadyRun resume(const Arguments& arguments, ProgressReport& progress) {
   Plan plan = read_plan(plan_path(arguments.resume));
   refuse_other_arguments(arguments, plan.request);
   const std::string other = difference(plan.machine, machine_fingerprint());
@@ -66,6 +67,8 @@ ReadyRun resume(const Arguments& arguments) {
     throw InputError(fmt::format(
         "--resume: not the machine and programs the run was begun with ({}); start afresh", other));
   RunFolder folder = RunFolder::reopen(arguments.resume);
+  if (const Script& script = plan.request.script; script.given())
+    progress.report("Running again: " + printable(shell_words(script.words)));
   Results results = read_results(folder.path(), plan);
   return {std::move(plan), std::move(folder), std::move(results)};
 }
@@ -100,12 +103,12 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
       progress.report("left out: " + reason);
   RunFolder folder = RunFolder::create(arguments.out);
   const Script& script = request.script;
-  catch_interrupts();
   if (script.given() && script.rate.empty() && !find_start_of(request, folder.path(), progress))
     return {};
   progress.report_start(request, folder.path());
   if (!notice.empty()) progress.report(notice);
   write_plan(plan_path(folder.path()), plan);
+  RunFolder::keep_others_out(plan_path(folder.path()));
   return ReadyRun{std::move(plan), std::move(folder), {}};
 }
 
@@ -138,12 +141,11 @@ GpusRun run_gpus(const Arguments& arguments, const SummaryWriter& write) {
   const ForecastLimits limits = forecast_limits(arguments);
   ProgressReport progress(arguments.quiet);
   std::optional<ReadyRun> run =
-      arguments.resume.empty() ? begin(arguments, progress) : resume(arguments);
+      arguments.resume.empty() ? begin(arguments, progress) : resume(arguments, progress);
   if (!run) return {{}, "", exit_code::kInterrupted};
   const Plan& plan = run->plan;
   Results& results = run->results;
   const std::string folder = run->folder.path();
-  catch_interrupts();
   try {
     MeasureOptions how{folder, arguments.run_timeout, arguments.verbose, {}};
     how.on_progress = [&](const MeasureOptions::Progress& now) {

@@ -13,6 +13,7 @@
 #include "core/base/schema/metrics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "reports/gpus/bench_call.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
@@ -291,7 +292,7 @@ class MeasurementLoop {
                     .timeout_seconds = seconds + timeout + end};
     command.on_tick = [&] { report(what(configuration, round), nullptr); };
     if (options_.verbose) {
-      command.on_stderr = [](std::string_view text) { fmt::print(stderr, "{}", text); };
+      command.on_stderr = [](std::string_view text) { print_stderr("{}", text); };
     }
     command.on_tick();
     const LoadMeter meter;

@@ -11,6 +11,7 @@
 
 #include "core/base/schema/metrics.h"
 #include "core/base/text/format.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/results/device_kind.h"
 
@@ -86,12 +87,12 @@ ProgressReport::ProgressReport(bool quiet)
 ProgressReport::~ProgressReport() { clear(); }
 
 void ProgressReport::clear() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) print_stderr("\r\033[K");
   drawn_ = false;
 }
 
 void ProgressReport::report(const std::string& text) {
-  if (!quiet_) fmt::print(stderr, "{}\n", text);
+  if (!quiet_) print_stderr("{}\n", text);
 }
 
 void ProgressReport::report_start(const Request& request, const std::string& folder) {
@@ -107,8 +108,7 @@ void ProgressReport::report_start(const Request& request, const std::string& fol
   const std::string what = request.script.given()
                                ? request.script.name
                                : fmt::format("{} with {}", listed(models), listed(modes));
-  fmt::print(
-      stderr,
+  print_stderr(
       "Measuring {} on {} {}{} ({} in {}) for {}.\n"
       "Results: {}. Ctrl-C keeps the results so far. howmany --help lists other questions.\n",
       what, listed(counts), gpus ? "GPU" : "CPU device", request.counts.back() == 1 ? "" : "s",
@@ -121,13 +121,12 @@ void ProgressReport::report_step(const MeasureOptions::Progress& p) {
   const bool failed = p.finished != nullptr && !p.finished->row.error.empty();
   if (p.finished != nullptr && (!terminal_ || failed)) {
     clear();
-    fmt::print(stderr, "[{}/{}] {}: {} ({})\n", p.done, p.all, p.what, outcome(*p.finished),
-               times(p));
+    print_stderr("[{}/{}] {}: {} ({})\n", p.done, p.all, p.what, outcome(*p.finished), times(p));
   }
   if (!terminal_ || p.finished != nullptr) return;
   std::string line = fmt::format("[{}/{}] {}  {}", p.done + 1, p.all, p.what, times(p));
   line.resize(std::min(line.size(), terminal_width() - 1));  // a wrapped line cannot be rewritten
-  fmt::print(stderr, "\r\033[K{}", line);
+  print_stderr("\r\033[K{}", line);
   std::fflush(stderr);
   drawn_ = true;
 }
@@ -135,15 +134,14 @@ void ProgressReport::report_step(const MeasureOptions::Progress& p) {
 void ProgressReport::report_end(const Results& results, const std::string& folder) {
   clear();
   if (results.interrupted)
-    fmt::print(stderr, "interrupted: the results so far are kept; continue with --resume {}\n",
-               folder);
+    print_stderr("interrupted: the results so far are kept; continue with --resume {}\n", folder);
   else if (const BenchRun* const failed = first_failed(results))
-    fmt::print(stderr, "howmany: a measurement failed: {}\n", failed->row.error);
+    print_stderr("howmany: a measurement failed: {}\n", failed->row.error);
   if (results.out_of_time)
-    fmt::print(stderr,
-               "the time budget was spent before every round was measured; --time-budget {:.0f} "
-               "would hold them\n",
-               std::ceil(results.whole_seconds));
+    print_stderr(
+        "the time budget was spent before every round was measured; --time-budget {:.0f} "
+        "would hold them\n",
+        std::ceil(results.whole_seconds));
 }
 
 }  // namespace howmany::reports

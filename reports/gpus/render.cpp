@@ -185,7 +185,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
   }
   if (!is_first) text += beyond;
   text += render_step_parts(summary, advice, options.folder);
-  if (!options.folder.empty()) text += fmt::format("Files: {}\n", options.folder);
+  if (!options.folder.empty()) text += fmt::format("Files: {}\n", printable(options.folder));
   return text;
 }
 

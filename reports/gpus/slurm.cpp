@@ -13,6 +13,7 @@
 #include "core/base/text/shell.h"
 #include "reports/gpus/plan.h"
 #include "reports/results/device_kind.h"
+#include "reports/results/plain_json.h"
 
 namespace howmany::reports {
 namespace {
@@ -141,7 +142,7 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
       "#SBATCH --ntasks={}\n"
       "#SBATCH --cpus-per-task={}\n"
       "#SBATCH --time={}\n",
-      one_line(advice[0].because), one_line(summary.context.value(context::kCpu, "an unknown CPU")),
+      one_line(advice[0].because), one_line(json_text(json_member(summary.context, context::kCpu))),
       of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
       time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
   if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);

@@ -13,6 +13,7 @@
 #include "core/base/schema/marks.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/text/escape.h"
+#include "core/base/text/format.h"
 #include "reports/gpus/beyond.h"
 #include "reports/gpus/render.h"
 #include "reports/html/gpus_section.h"
@@ -108,8 +109,8 @@ std::string marks_line(const Summary& summary, const Marks& marks) {
                         mark.ends_with(" rounds") ? "got " : "", escaped(mark, kMaxCell));
   }
   return tagged("p", "mark",
-                fmt::format("Of {} measurements: {} (<a href=\"#marks\">marks</a>)",
-                            summary.measurements.size(), told));
+                fmt::format("Of {}: {} (<a href=\"#marks\">marks</a>)",
+                            number(std::ssize(summary.measurements), "measurement"), told));
 }
 
 // Describes the devices of the first model, as on the terminal.
@@ -206,9 +207,8 @@ std::string tables_section(const std::vector<HtmlGroup>& groups, size_t left_out
   for (const HtmlGroup& group : groups) html += table_of(group, rows_left);
   if (left_out > 0)
     html += tagged("p", "mark",
-                   fmt::format("{} measurements of further tables are left out: summary.csv has "
-                               "them",
-                               left_out));
+                   fmt::format("Left out, {} of further tables: summary.csv has them",
+                               number(static_cast<int64_t>(left_out), "measurement")));
   return html +
          "<p class=\"soft\">Under a value: its interval at 95 % and its samples. All metrics "
          "with all digits: summary.csv and summary.json.</p>\n";

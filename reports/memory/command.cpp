@@ -14,6 +14,7 @@
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "reports/memory/script_memory.h"
 #include "reports/results/machine.h"
 
@@ -34,13 +35,13 @@ int run_memory(const MemoryArguments& a, const std::vector<std::string>& command
   Script script = script_from(command, &notice);
   script.in_copy = a.in_copy;
   if (a.keep_private) make_private(script);
-  if (!notice.empty() && !a.quiet) fmt::print(stderr, "{}\n", notice);
+  if (!notice.empty() && !a.quiet) print_stderr("{}\n", notice);
   catch_interrupts();
   std::vector<ScriptMemory> rows;
   for (const int ranks : a.counts) {
     if (!a.quiet)
-      fmt::print(stderr, "counting a step of {}{}\n", script.name,
-                 ranks > 1 ? fmt::format(" as one of {} ranks", ranks) : "");
+      print_stderr("counting a step of {}{}\n", script.name,
+                   ranks > 1 ? fmt::format(" as one of {} ranks", ranks) : "");
     rows.push_back(measure_memory(script, ranks));
     if (interrupted()) return exit_code::kInterrupted;
   }

@@ -92,6 +92,7 @@ ShareOfDevice share_on(const Preset& p, int devices, int64_t most) {
 }
 
 nlohmann::json run_computed(const nlohmann::ordered_json& file) {
+  catch_interrupts();
   const PrivateFolder folder;
   const std::string path = folder.path() + "/steps.json";
   write_text(path, dump_json(file));

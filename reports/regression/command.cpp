@@ -17,6 +17,8 @@
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
+#include "core/base/text/format.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/regression/gate.h"
 #include "reports/regression/history_command.h"
@@ -151,9 +153,8 @@ int print_result(const Comparison& comparison, const JudgeArguments& arguments) 
   const int64_t unclear = comparison.count(Verdict::kInconclusive);
   const int code = exit_code(comparison, arguments.strict);
   if (code == 0 && unclear > 0) {
-    fmt::print(stderr,
-               "warning: {} of {} measurements are inconclusive (--strict makes that exit 5)\n",
-               unclear, comparison.judged());
+    print_stderr("warning: {} of {} inconclusive (--strict makes that exit 5)\n", unclear,
+                 number(comparison.judged(), "measurement"));
   }
   return code;
 }
@@ -166,8 +167,8 @@ int run_compare(const CompareArguments& arguments) {
   refuse_unknown_metrics(base, candidate, options);
   const Comparison comparison = judge(base, candidate, options);
   if (comparison.likeness.level == Likeness::Level::kNot && !arguments.judge.force) {
-    fmt::print(stderr, "howmany: not comparable, {}. Use --force to compare them.\n",
-               refusal(comparison.likeness));
+    print_stderr("howmany: not comparable, {}. Use --force to compare them.\n",
+                 refusal(comparison.likeness));
     return exit_code::kNotComparable;
   }
   return print_result(comparison, arguments.judge);

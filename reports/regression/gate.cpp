@@ -16,6 +16,7 @@
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/regression/identical.h"
 #include "reports/regression/launcher.h"
@@ -156,8 +157,7 @@ class Gate {
     if (interrupted()) return finish({});
     const Likeness alike = likeness(sides_[0].context, sides_[1].context);
     if (alike.level == Likeness::Level::kNot && !a_.judge.force) {
-      fmt::print(stderr, "howmany: not comparable, {}. Use --force to compare them.\n",
-                 refusal(alike));
+      print_stderr("howmany: not comparable, {}. Use --force to compare them.\n", refusal(alike));
       return exit_code::kNotComparable;
     }
     plan();
@@ -223,8 +223,8 @@ class Gate {
   void measure(int pairs, const std::string& what, int least) {
     if (pairs == 0) return;
     if (!a_.judge.quiet) {
-      fmt::print(stderr, "{}: {} pairs, about {}\n", what, pairs,
-                 format_seconds(std::ceil(pairs * block_seconds_)));
+      print_stderr("{}: {} pairs, about {}\n", what, pairs,
+                   format_seconds(std::ceil(pairs * block_seconds_)));
     }
     for (int i = 0; i < pairs && !interrupted(); ++i) {
       if (i > 0 && !fits(std::max(1, least - i))) return;
@@ -280,8 +280,7 @@ class Gate {
   int finish(Comparison comparison) {
     keep();
     if (interrupted()) {
-      fmt::print(stderr, "interrupted after {} pairs: the results so far are in {}\n", block_,
-                 folder_);
+      print_stderr("interrupted after {} pairs: the results so far are in {}\n", block_, folder_);
       return exit_code::kInterrupted;
     }
     if (const std::string found = sensitivity(comparison); !found.empty()) notes_.push_back(found);
@@ -331,15 +330,13 @@ int run_gate(const GateArguments& arguments) {
   if (arguments.shortcut && all_identical(commands)) return unchanged(arguments);
   const RunFolder held = RunFolder::create(arguments.out);
   const std::string& folder = held.path();
-  catch_interrupts();
   Gate gate(arguments, commands, folder);
   try {
     return gate.run();
   } catch (const LaunchError& error) {
     gate.keep();
-    fmt::print(stderr, "howmany: {}; the results so far are in {}\n", printable(error.what()),
-               folder);
-    return exit_code::kMeasurementFailed;
+    print_stderr("howmany: {}; the results so far are in {}\n", printable(error.what()), folder);
+    return interrupted() ? exit_code::kInterrupted : exit_code::kMeasurementFailed;
   }
 }
 

@@ -106,17 +106,17 @@ std::string opening(const Comparison& c, std::vector<Verdict>& left) {
     left.insert(left.end(), {Verdict::kInconclusive, Verdict::kSkipped});
     return "Nothing was compared";
   }
-  if (slower > 0) return fmt::format("Slower: {} of {} measurements", slower, judged);
+  if (slower > 0) return fmt::format("Slower: {} of {}", slower, number(judged, "measurement"));
   if (failed > 0) {
     std::erase(left, Verdict::kFailed);
     left.push_back(Verdict::kInconclusive);
-    return fmt::format("Failed: {} of {} measurements; no regression found in the other {}", failed,
-                       failed + judged, judged);
+    return fmt::format("Failed: {} of {}; no regression found in the other {}", failed,
+                       number(failed + judged, "measurement"), judged);
   }
   if (c.nothing_judged()) return nothing_judged_text(c);
-  if (unclear == 0) return fmt::format("No regression in {} measurements", judged);
-  return fmt::format("No regression found, but {} of {} measurements are inconclusive", unclear,
-                     judged);
+  if (unclear == 0) return fmt::format("No regression in {}", number(judged, "measurement"));
+  return fmt::format("No regression found, but {} of {} {} inconclusive", unclear,
+                     number(judged, "measurement"), unclear == 1 ? "is" : "are");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/process.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "reports/results/record.h"
@@ -72,6 +73,16 @@ int locked(const std::string& folder) {
   }
 }
 
+void refuse_others(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return;
+  const char* const remedy = "--resume runs the command in it; start afresh";
+  if (found.st_uid != ::geteuid())
+    throw InputError(fmt::format("{} belongs to another user, and {}", path, remedy));
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    throw InputError(fmt::format("other users can write to {}, and {}", path, remedy));
+}
+
 // Makes howmany-out/<UTC time><label>, or that with a suffix. Two processes never get the same.
 std::string make_default_folder(const std::string& label) {
   const std::string name = "howmany-out/" + utc_now("%Y%m%dT%H%M%SZ") + label;
@@ -91,13 +102,27 @@ RunFolder::RunFolder(std::string path) : path_(std::move(path)), lock_(-1) {
 }
 
 RunFolder RunFolder::create(const std::string& out, const std::string& label) {
+  catch_interrupts();
   check(out);
+  const bool is_new = !fs::exists(out);
   RunFolder folder(out.empty() ? make_default_folder(label) : out);
   check(folder.path_);  // another process may have written to it before the lock
+  folder.is_new_ = is_new;
+  if (is_new) keep_others_out(folder.path_);
   return folder;
 }
 
-RunFolder RunFolder::reopen(const std::string& path) { return RunFolder(path); }
+RunFolder RunFolder::reopen(const std::string& path) {
+  catch_interrupts();
+  refuse_others(path);
+  for (const char* const name : kFilesOfARun) refuse_others(path + "/" + name);
+  return RunFolder(path);
+}
+
+void RunFolder::keep_others_out(const std::string& path) {
+  constexpr auto kOthers = fs::perms::group_write | fs::perms::others_write;
+  fs::permissions(path, kOthers, fs::perm_options::remove);
+}
 
 void RunFolder::check(const std::string& out) {
   if (out.empty() || !holds_anything(out)) return;
@@ -111,9 +136,13 @@ RunFolder::~RunFolder() {
   if (lock_ < 0) return;
   ::unlink(lock_path(path_).c_str());
   ::close(lock_);
+  std::error_code not_empty;
+  if (is_new_) fs::remove(path_, not_empty);
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+    : path_(std::move(other.path_)),
+      lock_(std::exchange(other.lock_, -1)),
+      is_new_(other.is_new_) {}
 
 }  // namespace howmany::reports

@@ -12,8 +12,8 @@
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
-#include "core/base/process.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/comm/command.h"
 #include "reports/results/disturbance.h"
@@ -74,8 +74,7 @@ int run_transfer(const TransferArguments& a) {
   const std::vector<std::string> arguments = bench_arguments(a);
   const RunFolder held = folder_of(a.output.out, launch);
   const std::string& folder = held.path();
-  catch_interrupts();
-  if (!a.output.quiet) fmt::print(stderr, "measuring copies, about {:.0f} s\n", a.time_budget);
+  if (!a.output.quiet) print_stderr("measuring copies, about {:.0f} s\n", a.time_budget);
   const SuiteCommand command{.program = "transfer_bench",
                              .folder = folder,
                              .arguments = arguments,

@@ -17,6 +17,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/schema/samples.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 
@@ -91,11 +92,11 @@ SuiteRun BenchRuns::run(const std::vector<std::string>& argv, const BenchScratch
                         double timeout_seconds) const {
   Command command{.argv = argv, .timeout_seconds = timeout_seconds};
   command.on_stderr = [this, line = std::string()](std::string_view text) mutable {
-    if (arguments_.verbose) return fmt::print(stderr, "{}", text);
+    if (arguments_.verbose) return print_stderr("{}", text);
     for (const char c : text) {
       line += c;
       if (c != '\n') continue;
-      if (is_listing(line) && !arguments_.quiet) fmt::print(stderr, "{}", line);
+      if (is_listing(line) && !arguments_.quiet) print_stderr("{}", line);
       line.clear();
     }
   };
@@ -145,7 +146,7 @@ void BenchRuns::keep(SuiteRun run) {
 }
 
 void BenchRuns::tell(const std::string& text) const {
-  if (!arguments_.quiet) fmt::print(stderr, "{}\n", text);
+  if (!arguments_.quiet) print_stderr("{}\n", text);
 }
 
 std::optional<nlohmann::json> look_at(const BenchRuns& runs, const std::string& data) {

@@ -22,6 +22,7 @@
 #include "core/base/schema/limits.h"
 #include "core/base/schema/metrics.h"
 #include "core/base/text/json.h"
+#include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
@@ -71,7 +72,7 @@ Demand demand_of(const WorkersArguments& a, const std::string& folder) {
   if (a.samples_per_second) return {*a.samples_per_second, flag::kSamplesPerSecond};
   if (a.from) return demand_from_file(*a.from, a.devices);
   if (!a.model) return {};
-  if (!a.quiet) fmt::print(stderr, "training {} on {} for its demand\n", *a.model, a.device);
+  if (!a.quiet) print_stderr("training {} on {} for its demand\n", *a.model, a.device);
   return demand_of_model(*a.model, a.device, a.batch, std::min(kDemandSeconds, a.time_budget / 10),
                          folder);
 }
@@ -156,7 +157,7 @@ int answer(const WorkersArguments& a, const std::string& folder, const Script* s
   fmt::print("{}",
              a.json ? dump_json(to_json(summary)) : workers_text(summary, folder, folder, color));
   if (interrupted()) {
-    fmt::print(stderr, "interrupted: the results so far are in {}\n", folder);
+    print_stderr("interrupted: the results so far are in {}\n", folder);
     return exit_code::kInterrupted;
   }
   return failed(facts) ? exit_code::kMeasurementFailed : exit_code::kFine;
@@ -201,7 +202,6 @@ int run_workers(const WorkersArguments& a) {
     if (a.keep_private) make_private(*script);
   }
   const RunFolder folder = RunFolder::create(a.out);
-  catch_interrupts();
   const LoadMeter meter;
   const Demand demand = demand_of(a, folder.path());
   if (a.model) facts.busy_elsewhere = std::fmax(0.0, meter.busy_elsewhere());
@@ -237,7 +237,7 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
   add_option(*sub, flag::kImageSize, a->image_size)->check(whole_between(1, 8192));
   add_option(*sub, flag::kMaxWaitPercent, a->stall_percent)->check(between(0.01, 99.0));
   add_option(*sub, flag::kTimeBudget, a->time_budget, "60; 600 for a command")->check(above_zero());
-  add_option(*sub, flag::kSeed, a->seed);
+  add_option(*sub, flag::kSeed, a->seed)->check(whole_between(0, kMaxSeed));
   add_out(*sub, a->out);
   add_json(*sub, a->json);
   add_quiet(*sub, a->quiet);

@@ -178,7 +178,8 @@ std::string workers_text(const Summary& summary, const std::string& path, const 
   const bool own_command = answer.contains("as") && answer["as"] == "script";
   std::string note = own_command ? environment_note(summary) : "";
   if (!note.empty()) note = wrapped(note, kTextWidth, 2) + "\n";
-  return fmt::format("{}{}Files: {}\n", render_workers(answer, path, color), note, folder);
+  return fmt::format("{}{}Files: {}\n", render_workers(answer, path, color), note,
+                     printable(folder));
 }
 
 }  // namespace howmany::reports

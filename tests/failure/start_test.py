@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process kill
 # timeout: 300
-"""Starts that go wrong: closed streams, a missing TMPDIR, few open files, a rank stopped at its
-start, a full shared memory folder. Each run ends in time with a message, and leaves nothing."""
+"""Starts that go wrong: closed streams, a missing or full TMPDIR, early interrupts, few open files,
+a rank stopped at its start, a full shared memory folder. Each run ends in time with a message, and
+leaves nothing."""
 
 import contextlib
 import os
+import random
 import resource
 import shutil
 import signal
@@ -68,6 +70,13 @@ class Streams(Start):
                 self.assertEqual(process.returncode, 0, out)
                 self.assertTrue(out)
 
+    def test_stderr_on_a_full_disk_ends_no_measurement(self):
+        command = [word for word in GPUS if word != "--quiet"]
+        with open("/dev/full", "w") as full:
+            process = self.popen(*command, "--out", self.folder / "gpus", stdout=subprocess.PIPE, stderr=full)
+        self.assertTrue(process.communicate(timeout=PATIENCE)[0])
+        self.assertEqual(process.returncode, 0)
+
     def test_closed_stdout_is_an_error(self):
         for backend in ("local", *BACKENDS):
             with self.subTest(backend=backend):
@@ -110,6 +119,33 @@ class Places(Start):
             with self.subTest(command=command):
                 self.assert_refused(self.run_program(*command, env={"TMPDIR": "/nonexistent"}),
                                     "TMPDIR", "/nonexistent")
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "cannot mount here")
+    def test_full_tmpdir_is_named(self):
+        for command in (*((*TRAIN, "--backend", backend) for backend in BACKENDS),
+                        (*GPUS, "--out", self.folder / "out")):
+            with self.subTest(command=command):
+                done = subprocess.run(
+                    ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=8k none "$TMPDIR" && exec "$@"', "sh",
+                     programs.BIN / command[0], *command[1:]], capture_output=True, text=True, timeout=PATIENCE,
+                    env={**os.environ, "TMPDIR": str(self.scratch)})
+                self.assert_refused(programs.Result(done.returncode, done.stdout, done.stderr), "TMPDIR", "full")
+
+
+class Early(Start):
+    def test_an_interrupt_before_measuring_ends_with_130(self):
+        source = random.Random(1)
+        for command in (GPUS, ("howmany", "backend", "--quiet"), ("howmany", "transfer", "--quiet"), ("howmany", "devices"),
+                        ("howmany", "workers", "--quiet", "--samples-per-second", "100")):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                with self.subTest(command=command[1], signal=number):
+                    process = self.popen(*command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    self.wait_until("main()", lambda: processes.catches(process.pid, number))
+                    time.sleep(source.uniform(0, 0.5))
+                    process.send_signal(number)
+                    if process.wait(PATIENCE) != 0:  # else it had ended
+                        self.assertEqual(process.returncode, 130)
+                    self.assert_nothing_left()
 
 
 @unittest.skipUnless("mpi" in COMMS, "mpi cannot be used here")

@@ -4,6 +4,7 @@
 import ipaddress
 import os
 import pathlib
+import re
 
 
 def _stat(pid):
@@ -52,6 +53,15 @@ def ranks_below(pid, program=""):
             continue
         found.update({int(e[5:]): child for e in environment if e.startswith(b"RANK=")})
     return found
+
+
+def catches(pid, signal):
+    """True if the process has a handler for the signal, or has ended."""
+    try:
+        caught, = re.findall(r"SigCgt:\t(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())
+    except (OSError, ValueError):
+        return True
+    return int(caught, 16) >> (signal - 1) & 1 == 1
 
 
 def threads(pid):

@@ -16,7 +16,8 @@ constexpr double kMaxSeconds = 1e9;
 std::optional<double> finite(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  const bool whole = end != text.c_str() && *end == '\0';
+  const bool hexadecimal = text.find_first_of("xX") != std::string::npos;
+  const bool whole = end != text.c_str() && *end == '\0' && !hexadecimal;
   return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 

@@ -8,10 +8,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <limits>
 
 namespace howmany {
 
 constexpr int64_t kMaxBatch = int64_t{1} << 30;  // fits times thousands of devices
+constexpr int64_t kMaxSeed = std::numeric_limits<int64_t>::max();
 
 CLI::Validator above_zero();  // and no more than 1e9
 CLI::Validator at_least_zero();

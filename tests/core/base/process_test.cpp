@@ -96,6 +96,13 @@ TEST(Process, EndsAHangingProgramThatIgnoresSigterm) {
   EXPECT_THAT(ended.describe(), HasSubstr("hanging"));
 }
 
+TEST(Process, EndsAProgramThatIsStopped) {
+  Command command;
+  command.argv = {"/bin/sh", "-c", "kill -STOP $$"};
+  command.grace_seconds = command.stopped_seconds = 0.2;
+  EXPECT_EQ(run_command(command).how, ProcessResult::How::kTimedOut);
+}
+
 TEST(Process, LeavesNoGrandchildBehind) {
   const ProcessResult ended = shell("sleep 300 & echo $!");
   const int grandchild = std::stoi(ended.out);

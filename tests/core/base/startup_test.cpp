@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <functional>
 
 namespace howmany {
@@ -46,6 +47,28 @@ TEST(PrepareProcess, WritesToClosedStderrSucceed) {
               close(2);
               prepare_process();
               return write(2, "x", 1) == 1 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(PrepareProcess, AnInterruptEndsWith130) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const int status = status_of([&] {
+      prepare_process();
+      raise(signal);
+      return 0;
+    });
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 130) << signal;
+  }
+}
+
+TEST(PrepareProcess, KeepsNohup) {
+  EXPECT_EQ(status_of([] {
+              std::signal(SIGHUP, SIG_IGN);
+              prepare_process();
+              raise(SIGHUP);
+              return 0;
             }),
             0);
 }

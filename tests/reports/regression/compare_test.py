@@ -155,7 +155,7 @@ class Compare(Files):
 
     def test_the_headline_counts_what_was_compared(self):
         done = self.both(rows("x", 10) + rows("gone", 10), rows("x", 10, seed="2"))
-        self.assertTrue(done.out.startswith("No regression in 1 measurements, 1 missing."), done)
+        self.assertTrue(done.out.startswith("No regression in 1 measurement, 1 missing."), done)
         self.assertEqual(done.code, 0, done)
 
     def test_a_failed_side_is_no_good_news(self):

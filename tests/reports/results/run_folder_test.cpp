@@ -2,12 +2,14 @@
 #include "reports/results/run_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tests/reports/folder.h"
@@ -38,7 +40,8 @@ class RunFolderTest : public testing::Test {
 
 TEST_F(RunFolderTest, NamesOfRunsInOneSecondDiffer) {
   std::set<std::string> names;
-  for (int i = 0; i < 20; ++i) names.insert(RunFolder::create("").path());
+  std::vector<RunFolder> held;
+  for (int i = 0; i < 20; ++i) names.insert(held.emplace_back(RunFolder::create("")).path());
   EXPECT_EQ(names.size(), 20U);
 }
 
@@ -50,6 +53,44 @@ TEST_F(RunFolderTest, AcceptsANewAndAnEmptyFolder) {
   EXPECT_EQ(RunFolder::create("a/b").path(), "a/b");
   fs::create_directory("empty");
   EXPECT_EQ(RunFolder::create("empty").path(), "empty");
+}
+
+TEST_F(RunFolderTest, RemovesAnEmptyFolderOfItsOwnOnly) {
+  { const RunFolder folder = RunFolder::create("new"); }
+  EXPECT_FALSE(fs::exists("new"));
+  fs::create_directory("mine");
+  { const RunFolder folder = RunFolder::create("mine"); }
+  EXPECT_TRUE(fs::exists("mine"));
+  {
+    const RunFolder folder = RunFolder::create("used");
+    std::ofstream("used/summary.json") << "{}";
+  }
+  EXPECT_TRUE(fs::exists("used/summary.json"));
+}
+
+TEST_F(RunFolderTest, OtherUsersCannotWriteToANewFolder) {
+  const mode_t before = umask(0);
+  const RunFolder folder = RunFolder::create("new");
+  umask(before);
+  EXPECT_EQ(fs::status("new").permissions() & (fs::perms::group_write | fs::perms::others_write),
+            fs::perms::none);
+}
+
+TEST_F(RunFolderTest, ReopensNothingThatOtherUsersCanWriteTo) {
+  fs::create_directory("run");
+  std::ofstream("run/plan.json") << "{}";
+  { const RunFolder folder = RunFolder::reopen("run"); }
+  for (const char* path : {"run", "run/plan.json"})
+    for (const fs::perms other : {fs::perms::group_write, fs::perms::others_write}) {
+      fs::permissions(path, other, fs::perm_options::add);
+      EXPECT_NE(message_of<InputError>([] { RunFolder::reopen("run"); }).find(path),
+                std::string::npos);
+      fs::permissions(path, other, fs::perm_options::remove);
+    }
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown("run/plan.json", 1, 1), 0);
+  EXPECT_NE(message_of<InputError>([] { RunFolder::reopen("run"); }).find("another user"),
+            std::string::npos);
 }
 
 TEST_F(RunFolderTest, RefusesAFolderWithFilesAndLeavesItAsItWas) {
@@ -83,6 +124,7 @@ TEST_F(RunFolderTest, IsFreeAgainIfTheProcessDied) {
 }
 
 TEST_F(RunFolderTest, LeavesNoLockFile) {
+  fs::create_directory("done");
   { const RunFolder held = RunFolder::create("done"); }
   EXPECT_TRUE(fs::is_empty("done"));
 }

@@ -105,16 +105,15 @@ Count look() {
   }
   cudaGetLastError();  // clears the error, which is reported here
   int driver = 0;      // the newest CUDA version that the driver supports
-  const bool old = error == cudaErrorInsufficientDriver &&
-                   cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
-  if (old)
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+    return {0, "no NVIDIA driver is installed here"};
+  if (error == cudaErrorInsufficientDriver)
     return {0,
             fmt::format("the NVIDIA driver here serves CUDA {}.{}, and this build needs {}.{} or "
                         "newer: a newer driver, or NVIDIA's cuda-compat package, is needed",
                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
                         CUDART_VERSION % 1000 / 10)};
-  const bool no_driver = error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice;
-  return {0, no_driver || error == cudaSuccess
+  return {0, error == cudaErrorNoDevice || error == cudaSuccess
                  ? "no GPU that the NVIDIA driver here serves"
                  : fmt::format("the CUDA runtime says {}", cudaGetErrorString(error))};
 }
