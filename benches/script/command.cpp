@@ -29,7 +29,9 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kCount = "{n}";
-constexpr const char* kLoopback[] = {"--local-addr", "127.0.0.1"};  // of a launcher on this host
+const std::string kPythonPath = "PYTHONPATH=";
+// Options of launchers whose value 127.0.0.1 says that all ranks are on this host.
+constexpr std::string_view kAddresses[] = {"--local-addr", "--main-address", "--main_process_ip"};
 constexpr std::string_view kRecordStart = "rank", kProcessStart = "process.";  // of file names
 
 std::string variable(const char* name) {
@@ -179,14 +181,20 @@ std::string reason_of(const ProcessResult& ended, const std::vector<Raised>& rai
 
 std::string hook_archive() { return program_folder() + "/howmany_hook.zip"; }
 
-std::string python_path() {
-  const std::string given = variable("PYTHONPATH");
+std::string python_path(const std::string& given) {
   return given.empty() ? hook_archive() : hook_archive() + ":" + given;
+}
+
+// "env PYTHONPATH=src python t.py" would lose the hook.
+void keep_hook(std::vector<std::string>& words) {
+  for (std::string& word : words)
+    if (word.starts_with(kPythonPath))
+      word = kPythonPath + python_path(word.substr(kPythonPath.size()));
 }
 
 void add_hook(std::vector<std::string>& all, const ScriptCommand& command,
               const std::string& folder) {
-  all.push_back("PYTHONPATH=" + python_path());
+  all.push_back(kPythonPath + python_path(variable("PYTHONPATH")));
   all.push_back("HOWMANY_SCRIPT_OUT=" + folder);
   all.push_back(fmt::format("HOWMANY_SCRIPT_SECONDS={:.3f}", command.seconds));
   all.push_back(fmt::format("HOWMANY_SCRIPT_MAX_STEPS={}", command.max_steps));
@@ -241,6 +249,7 @@ Command start_of(const ScriptCommand& command, const std::string& folder, double
                 .timeout_seconds = timeout_seconds,
                 .grace_seconds = 1,
                 .end_descendants = true};
+  if (command.rate.empty()) keep_hook(start.argv);
   const std::string program = find_in_path(start.argv[0]);
   HM_REQUIRE(!program.empty(), "no program \"{}\" in PATH", start.argv[0]);
   start.argv[0] = program;
@@ -271,7 +280,10 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
   else
     add_unless_set(all, "PYTHONUNBUFFERED", "1");  // else Python prints lines only in blocks
   add_unless_set(all, "WANDB_MODE", "offline");
-  if (!std::ranges::search(command.words, kLoopback).empty())
+  const auto is_loopback = [](const std::string& option, const std::string& value) {
+    return value == "127.0.0.1" && std::ranges::find(kAddresses, option) != std::end(kAddresses);
+  };
+  if (std::ranges::adjacent_find(command.words, is_loopback) != command.words.end())
     if (std::string preload = loopback_preload(); !preload.empty()) all.push_back(preload);
   if (command.devices.empty()) return all;
   const bool gpus = on_gpus(command);

@@ -130,10 +130,9 @@ class Writer {
 
   void fails_with_ranks(const std::string& why) {
     advice_.certain = false;
-    answer(
-        reason::kUsesOneDevice,
-        fmt::format("Use 1 {0}: {1} trains on 1, and with 2 ranks under torchrun it failed: {2}.",
-                    noun_, advice_.model, without_full_stop(why)));
+    answer(reason::kUsesOneDevice,
+           fmt::format("Use 1 {0}: {1} trains on 1, and with 2 ranks it failed: {2}.", noun_,
+                       advice_.model, without_full_stop(why)));
     advice_.notes.emplace_back(
         "If it has a launcher of its own, write that command, with {n} for the number of devices.");
   }
@@ -253,12 +252,11 @@ class Writer {
                                      things((*found)->devices));
     }
     for (const Point* p : rows_) {
-      if (!(p->wrapped_fraction < kMostWrapped)) continue;
+      if (p->devices == 1 || !(p->wrapped_fraction < kMostWrapped)) continue;
       advice_.certain = false;
       advice_.because += fmt::format(
           " --try-ddp put {} of its parameters into DistributedDataParallel: with all of them it "
-          "is "
-          "slower.",
+          "is slower.",
           format_percent(p->wrapped_fraction));
       return;
     }

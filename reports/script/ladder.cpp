@@ -31,6 +31,8 @@ constexpr double kSilence = 20;     // seconds between words to the user
 // script_bench writes it. A launcher would not change that.
 constexpr const char* kEndedWithZero = "the command ended with code 0";
 
+constexpr const char* kOfLauncher[] = {"RANK", "WORLD_SIZE", "MASTER_", "environment variable"};
+
 struct Interrupted {};
 
 void read_start(const SampleLine& line, Start& start) {
@@ -184,10 +186,10 @@ class Ladder {
   // The plain command often only misses the launcher's variables.
   static std::string reason_of(const Start& alone, const Start& two) {
     if (two.ok || two.why == alone.why) return alone.why;
-    return alone.why.find("RANK") != std::string::npos ||
-                   alone.why.find("environment variable") != std::string::npos
-               ? two.why
-               : alone.why;
+    const auto names = [&](const char* text) {
+      return alone.why.find(text) != std::string::npos;
+    };
+    return std::ranges::any_of(kOfLauncher, names) ? two.why : alone.why;
   }
 
   static bool uses(const Start& start, const char* name) {

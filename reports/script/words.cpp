@@ -27,29 +27,37 @@ struct Launcher {
   Names nodes;                // of the number of nodes
   Names switches;             // options without a value
   bool runs_python = true;    // takes a script, not a program
+  std::string address = {};   // option that makes it listen on one address
 };
+// Options of a launcher that listens where these say.
+const Names kAddresses = {"--rdzv",       "--master-addr",  "--master_addr",  "--local-addr",
+                          "--local_addr", "--main-address", "--main_address", "--main_process_ip"};
 const Names kTorchrunCounts = {"--nproc-per-node", "--nproc_per_node"};
 const Names kTorchrunNodes = {"--nnodes"};
 const Names kTorchrunSwitches = {"--standalone", "--module",   "-m",
                                  "--no-python",  "--run-path", "--no_python"};
 const std::vector<Launcher> kLaunchers = {
-    {"torchrun", "", kTorchrunCounts, kTorchrunNodes, kTorchrunSwitches},
-    {"torch.distributed.run", "", kTorchrunCounts, kTorchrunNodes, kTorchrunSwitches},
-    {"torch.distributed.launch", "", kTorchrunCounts, kTorchrunNodes, kTorchrunSwitches},
+    {"torchrun", "", kTorchrunCounts, kTorchrunNodes, kTorchrunSwitches, true, "--local-addr"},
+    {"torch.distributed.run", "", kTorchrunCounts, kTorchrunNodes, kTorchrunSwitches, true,
+     "--local-addr"},
+    {"torch.distributed.launch", "", kTorchrunCounts, kTorchrunNodes, kTorchrunSwitches, true,
+     "--local-addr"},
     {"accelerate",
      "launch",
      {"--num_processes", "--num-processes"},
      {"--num_machines", "--num-machines"},
      {"--cpu", "--multi_gpu", "--multi-gpu", "--tpu", "--use_deepspeed", "--use_fsdp", "-m",
       "--use_megatron_lm", "--module", "--no_python", "--debug", "--quiet", "-q", "--use_xpu",
-      "--enable_cpu_affinity", "--ipex", "--mps"}},
+      "--enable_cpu_affinity", "--ipex", "--mps"},
+     true,
+     "--main_process_ip"},
     {"deepspeed",
      "",
      {"--num_gpus"},
      {"--num_nodes"},
      {"--no_ssh", "--force_multi", "--save_pid", "--bind_cores_to_rank", "--no_local_rank",
       "--module", "--no_python"}},
-    {"fabric", "run", {"--devices"}, {"--num-nodes", "--num_nodes"}, {}},
+    {"fabric", "run", {"--devices"}, {"--num-nodes", "--num_nodes"}, {}, true, "--main-address"},
     {"composer", "", {"-n", "--nproc"}, {}, {"-m", "--module_mode", "-c", "--command_mode", "-v"}},
     {"horovodrun", "", {"-np", "--num-proc"}, {}, {"--gloo", "--mpi", "--verbose"}, false},
     {"mpirun",
@@ -185,6 +193,20 @@ Words put_count(const Words& words, const Found& found, size_t end, std::string*
   return swept;
 }
 
+// On one host, a launcher needs no other interface. `words` are those that were given.
+void listen_on_loopback(Words& swept, const Words& words, const Found& found, size_t end) {
+  const auto says_where = [](const std::string& word) {
+    return std::ranges::any_of(kAddresses,
+                               [&](const auto& name) { return word.starts_with(name); });
+  };
+  const auto begin = static_cast<std::ptrdiff_t>(found.own);
+  if (found.launcher->address.empty() ||
+      std::any_of(words.begin() + begin, words.begin() + static_cast<std::ptrdiff_t>(end),
+                  says_where))
+    return;
+  swept.insert(swept.begin() + begin, {found.launcher->address, "127.0.0.1"});
+}
+
 // Returns the command of a rank, without the launcher.
 Words plain_of(const Words& words, const Found& found, size_t end) {
   Words plain(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(found.begin));
@@ -221,6 +243,7 @@ std::optional<LaunchWords> launch_words(const Words& words) {
   refuse_many_nodes(words, *found, end);
   LaunchWords launch;
   launch.swept = has_count(words) ? words : put_count(words, *found, end, &launch.notice);
+  listen_on_loopback(launch.swept, words, *found, end);
   launch.plain = plain_of(words, *found, end);
   if (has_count(launch.plain)) launch.plain.clear();
   return launch;
@@ -280,9 +303,8 @@ Words under_torchrun(const Words& words, std::string python) {
 
 Words under_fabric(const Words& words, const std::string& python, bool on_gpus) {
   if (words.size() < 2 || !is_python(words[0]) || !is_script(words[1])) return {};
-  Words all = {
-      python,      "-m",  "lightning.fabric.cli", "--accelerator", on_gpus ? "cuda" : "cpu",
-      "--devices", kCount};
+  Words all = {python,      "-m",   "lightning.fabric.cli", "--main-address",        "127.0.0.1",
+               "--devices", kCount, "--accelerator",        on_gpus ? "cuda" : "cpu"};
   all.insert(all.end(), words.begin() + 1, words.end());
   return all;
 }

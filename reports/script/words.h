@@ -22,8 +22,8 @@ struct LaunchWords {
   std::string notice;  // for people: the change; empty if there is none
 };
 // Returns nullopt if there is no launcher. Knows torchrun, accelerate, deepspeed, fabric, composer,
-// horovodrun, mpirun, mpiexec and srun. Only the launcher's own words are changed. Throws
-// InputError if they are for more than one node.
+// horovodrun, mpirun, mpiexec and srun. Only the launcher's own words are changed: its number, and
+// where it listens. Throws InputError if they are for more than one node.
 std::optional<LaunchWords> launch_words(const Words& words);
 
 // Returns the name that results show: the file or module that Python runs, else the program.

@@ -42,6 +42,11 @@ class Ends(Measured):
         script.write_text("import torch\nraise ValueError('the data is missing')\n")
         self.assertIn("the data is missing", self.error([PYTHON, script]))
 
+    def test_an_assertion_without_a_text_is_shown(self):
+        script = self.folder / "asserts.py"
+        script.write_text("import torch\nassert torch is None\n")
+        self.assertIn("AssertionError: asserts.py, line 2: assert torch is None", self.error([PYTHON, script]))
+
     def reason(self, name, ranks):
         command = [*torchrun("variants.py"), name] if ranks > 1 else [PYTHON, SCRIPTS / "variants.py", name]
         return self.error(command, devices=ranks, seconds=60)

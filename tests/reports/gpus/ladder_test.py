@@ -4,13 +4,13 @@
 """Tests how `howmany gpus -- python SCRIPT` finds out how to start a script (starts.py)."""
 
 import json
-import os
 import pathlib
 import shlex
 import shutil
 import subprocess
 import time
 
+import processes
 import programs
 from torch_scripts import PYTHON, needs_torch
 
@@ -78,7 +78,7 @@ class Ladder(programs.TestCase):
     def test_programs_before_python(self):
         script = self.folder / "train.sh"
         script.write_text(f"exec {shlex.quote(str(PYTHON))} {shlex.quote(str(STARTS))} group_if_many\n")
-        commands = [["bash", script], ["env", "A=1", "nice", PYTHON, "-W", "ignore", "-X", "faulthandler", STARTS, "group_if_many"]]
+        commands = [["bash", script], ["env", "PYTHONPATH=/nowhere", "nice", PYTHON, "-W", "ignore", "-X", "faulthandler", STARTS, "group_if_many"]]
         for command in commands if programs.NIGHTLY else commands[:1]:
             self.assertEqual(self.answer(*command)["rows"], [SINGLE, TWO], command)
             self.out.rename(self.folder / command[0])
@@ -118,46 +118,28 @@ class Ladder(programs.TestCase):
             self.assertIn(reason, done.err)
             shutil.rmtree(self.out, ignore_errors=True)
 
-    def test_a_group_for_several_ranks_only_listens_on_the_loopback_interface(self):
+    def listens(self, *words):
+        """Returns the addresses beyond the loopback interface, and the ports, on which the run listens."""
+        self.out = self.folder / "out"
         command = [programs.BIN.resolve() / "howmany", "gpus", "--devices", "cpu:0,cpu:1", "--oversubscribe", "--rounds", "1", "--quiet",
-                   "--time-budget", "1", "--out", self.folder / "out", "--", PYTHON, STARTS, "group_if_many"]
+                   "--time-budget", "1", "--out", self.out, "--", PYTHON, *words]
         seen = set()
         with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None:
-                seen |= open_to_all(process.pid)
+                seen |= {place for pid in processes.below(process.pid) for place in processes.listening(pid)}
                 time.sleep(0.05)
         self.assertEqual(process.returncode, 0)
-        self.assertEqual(seen, set())
+        return {place for place in seen if not place[0].is_loopback}
+
+    def test_a_group_for_several_ranks_only_listens_on_the_loopback_interface(self):
+        self.assertEqual(self.listens(STARTS, "group_if_many"), set())
         self.assertEqual(rows_of(json.loads((self.folder / "out/summary.json").read_text())["answer"]["gpus"]), [SINGLE, TWO])
 
-
-def open_to_all(pid):
-    """The TCP ports on which descendants of the process listen beyond the loopback interface."""
-    inodes = set()
-    for one in descendants(pid):
-        try:
-            inodes |= {os.readlink(link) for link in pathlib.Path(f"/proc/{one}/fd").iterdir()}
-        except OSError:
-            continue
-    ports = set()
-    for name, loopback in (("tcp", {"0100007F"}), ("tcp6", {"0" * 24 + "01000000", "0000000000000000FFFF00000100007F"})):
-        for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
-            words = line.split()
-            address, port = words[1].split(":")
-            if words[3] == "0A" and f"socket:[{words[9]}]" in inodes and address not in loopback:
-                ports.add((name, int(port, 16)))
-    return ports
-
-
-def descendants(pid):
-    found = [pid]
-    for one in found:
-        for children in pathlib.Path(f"/proc/{one}/task").glob("*/children"):
-            try:
-                found += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue
-    return found
+    @programs.nightly
+    def test_a_launcher_of_the_command_listens_on_the_loopback_interface(self):
+        for words in (("--nproc-per-node", "2"), ("--standalone", "--nproc-per-node", "2")):
+            self.assertEqual(self.listens("-m", "torch.distributed.run", *words, STARTS, "group_if_launched"), set(), words)
+            shutil.rmtree(self.out)
 
 
 if __name__ == "__main__":

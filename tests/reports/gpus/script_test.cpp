@@ -40,32 +40,44 @@ Words split(const std::string& text) {
 
 TEST(Script, TheNumberOfALauncherIsReplacedInItsOwnWordsOnly) {
   const std::vector<Sweep> kSweeps = {
-      {"torchrun --nproc_per_node=4 t.py -n 3", "torchrun --nproc_per_node={n} t.py -n 3",
-       "python t.py -n 3"},
-      {"torchrun --nproc-per-node=gpu t.py", "torchrun --nproc-per-node={n} t.py", "python t.py"},
+      {"torchrun --nproc_per_node=4 t.py -n 3",
+       "torchrun --local-addr 127.0.0.1 --nproc_per_node={n} t.py -n 3", "python t.py -n 3"},
+      {"torchrun --nproc-per-node=gpu t.py",
+       "torchrun --local-addr 127.0.0.1 --nproc-per-node={n} t.py", "python t.py"},
       {"torchrun --nnodes=1 --standalone t.py --nproc-per-node 7",
-       "torchrun --nproc-per-node {n} --nnodes=1 --standalone t.py --nproc-per-node 7",
+       "torchrun --local-addr 127.0.0.1 --nproc-per-node {n} --nnodes=1 --standalone t.py "
+       "--nproc-per-node 7",
        "python t.py --nproc-per-node 7"},
       {"torchrun --nproc-per-node 2 -m pkg.train --x",
-       "torchrun --nproc-per-node {n} -m pkg.train --x", "python -m pkg.train --x"},
+       "torchrun --local-addr 127.0.0.1 --nproc-per-node {n} -m pkg.train --x",
+       "python -m pkg.train --x"},
       {"torchrun --nproc-per-node 2 --no-python ./run.sh a",
-       "torchrun --nproc-per-node {n} --no-python ./run.sh a", "./run.sh a"},
+       "torchrun --local-addr 127.0.0.1 --nproc-per-node {n} --no-python ./run.sh a", "./run.sh a"},
       {"python -m torch.distributed.run t.py",
-       "python -m torch.distributed.run --nproc-per-node {n} t.py", "python t.py"},
+       "python -m torch.distributed.run --local-addr 127.0.0.1 --nproc-per-node {n} t.py",
+       "python t.py"},
       {"env A=1 nice -n 5 torchrun --nproc-per-node 8 t.py",
-       "env A=1 nice -n 5 torchrun --nproc-per-node {n} t.py", "env A=1 nice -n 5 python t.py"},
+       "env A=1 nice -n 5 torchrun --local-addr 127.0.0.1 --nproc-per-node {n} t.py",
+       "env A=1 nice -n 5 python t.py"},
       {"uv run accelerate launch --num_processes 4 --mixed_precision bf16 t.py",
-       "uv run accelerate launch --num_processes {n} --mixed_precision bf16 t.py",
+       "uv run accelerate launch --main_process_ip 127.0.0.1 --num_processes {n} --mixed_precision "
+       "bf16 t.py",
        "uv run python t.py"},
       {"accelerate launch t.py --num_processes 16",
-       "accelerate launch --num_processes {n} t.py --num_processes 16",
+       "accelerate launch --main_process_ip 127.0.0.1 --num_processes {n} t.py --num_processes 16",
        "python t.py --num_processes 16"},
-      {"accelerate launch --cpu t.py", "accelerate launch --num_processes {n} --cpu t.py",
+      {"accelerate launch --cpu t.py",
+       "accelerate launch --main_process_ip 127.0.0.1 --num_processes {n} --cpu t.py",
        "python t.py"},
+      {"torchrun --master-port 29501 t.py",
+       "torchrun --local-addr 127.0.0.1 --nproc-per-node {n} --master-port 29501 t.py",
+       "python t.py"},
+      {"torchrun --rdzv-endpoint=h:1 --nproc-per-node 2 t.py",
+       "torchrun --rdzv-endpoint=h:1 --nproc-per-node {n} t.py", "python t.py"},
       {"deepspeed --num_gpus=4 t.py --deepspeed ds.json",
        "deepspeed --num_gpus={n} t.py --deepspeed ds.json", "python t.py --deepspeed ds.json"},
       {"fabric run --devices=2 --accelerator cpu t.py",
-       "fabric run --devices={n} --accelerator cpu t.py", "python t.py"},
+       "fabric run --main-address 127.0.0.1 --devices={n} --accelerator cpu t.py", "python t.py"},
       {"mpirun -np 8 --mca btl self,vader -x A python t.py",
        "mpirun -np {n} --mca btl self,vader -x A python t.py", "python t.py"},
       {"srun -n4 -N1 --exclusive python t.py -n 64", "srun -n{n} -N1 --exclusive python t.py -n 64",
@@ -91,7 +103,7 @@ TEST(Script, MoreThanOneNodeIsRefused) {
 
 TEST(Script, LeavesAGivenCountAndPlainPythonAsTheyAre) {
   for (const char* const words :
-       {"torchrun --nproc-per-node {n} t.py", "python t.py -n 4", "python spawn.py --gpus {n}",
+       {"srun -n {n} python t.py", "python t.py -n 4", "python spawn.py --gpus {n}",
         "bash train.sh --nproc-per-node 4", "nice python -W ignore t.py"}) {
     std::string notice;
     EXPECT_EQ(script_of(split(words), &notice).words, split(words));

@@ -60,6 +60,8 @@ class TorchScript(programs.TestCase):
     def test_its_model_can_be_put_into_ddp(self):
         answer = self.answer("plain.py", "--try-ddp")
         self.assertEqual(self.rows(answer), [(1, "single", "local"), (2, "ddp", "gloo")])
+        rows = json.loads((self.folder / "out" / "summary.json").read_text())["measurements"]
+        self.assertEqual([row["metrics"].get("wrapped_fraction", {}).get("value") for row in rows], [None, 1])
 
 
 if __name__ == "__main__":

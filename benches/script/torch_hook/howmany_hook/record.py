@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import time
+import traceback
 
 
 FAILED = "failed"  # a file: script_bench then ends the command, because nothing can be measured any more
@@ -33,7 +34,11 @@ def append(path, lines):
 def _describe(error):
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return f"{name}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    if str(error) or not frames:
+        return f"{name}: {error}"
+    last = frames[-1]  # an assertion without a text
+    return f"{name}: {os.path.basename(last.filename)}, line {last.lineno}: {last.line}"
 
 
 def write_failure(settings, error):

@@ -313,7 +313,7 @@ class Session:
             "peak_bytes": objects.peak_bytes(self._cuda),
             "ddp": objects.ddp_figures(self._ddp[0]) if detail else None,
             "exchange": self._exchange.line() if self._exchange else None,
-            "wrapped": objects.wrapped_share() if self._settings.try_ddp else None,
+            "wrapped": objects.wrapped_share() if self._settings.try_ddp and self._settings.world > 1 else None,
             "memory": self.memory.end() if self.memory else None,
         }
 
