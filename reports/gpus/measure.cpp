@@ -24,6 +24,7 @@ namespace {
 
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr const char* kTrace = "/trace.pftrace";
+constexpr double kStarts = 3;  // times the overhead of earlier runs: the least limit of a run
 constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
 
 // If `trace` is not empty, the bench profiles steps after the timed ones into that file.
@@ -254,8 +255,7 @@ class MeasurementLoop {
     const bool gpus = device_kind(plan_.request.devices.front()) == DeviceKind::kGpu;
     const RunTimeout limits = gpus ? kOnGpus : kOnCpus;
     if (!budget_.limited()) return limits.most;
-    // At least twice the overhead of earlier runs, even if little time is left.
-    return std::max(timeout_within(budget_.left(), limits), 2 * overhead());
+    return std::max(timeout_within(budget_.left(), limits), kStarts * overhead());
   }
 
   bool fits(size_t runs) const {

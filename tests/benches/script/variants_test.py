@@ -16,7 +16,7 @@ SETTLING = "the samples of a step still changed"
 
 BATCHES = """
 import dataclasses, torch
-from howmany_hook.batch import samples_in
+from howmany_hook.batch import samples_in, samples_of_call
 from torch.nn.utils.rnn import pack_sequence
 
 def of(*shape):
@@ -45,6 +45,15 @@ expected = [
 ]
 for batch, samples in expected:
     assert samples_in(batch) == samples, (batch, samples_in(batch), samples)
+state = of(2, 20, 64), of(2, 20, 64)
+calls = [
+    ([of(16, 20).long(), state], {}, 20), ([of(9, 5, 64), of(7, 5, 64)], {}, 5),  # the batch is second
+    ([of(8, 16).long(), of(16, 16).bool()], {}, 8), ([of(8, 16), of(5, 16)], {}, 8), ([of(8, 16)], {}, 8), ([], {"x": of(8, 3, 32, 32)}, 8), ([of(8, 16), of(8, 9)], {}, 8), ([of(8, 16), None], {"mask": of(16, 16)}, 8),
+    ([[of(3, 32, 40), of(3, 50, 20)], [{"boxes": of(4, 4)}, {"boxes": of(1, 4)}]], {}, 2), ([[of(7, 16), of(9, 16), of(4, 16)]], {}, 3),
+    ([Graphs()], {}, 5), ([of(90, 7), of(2, 120), of(90)], {}, 90), ([], {}, 0), ([of()], None, 0),
+]
+for args, kwargs, samples in calls:
+    assert samples_of_call(args, kwargs) == samples, (args, kwargs, samples_of_call(args, kwargs), samples)
 """
 
 

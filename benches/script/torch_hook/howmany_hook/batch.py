@@ -43,6 +43,28 @@ def samples_in(batch):
     return _largest(batch, (), DEPTH)[1]
 
 
+def samples_of_call(args, kwargs):
+    """Returns the samples of a module's arguments; 0 if unknown. The batch is second if sequences of numbers or vectors,
+    such as an RNN's input and its state, share only their second dimension."""
+    parts = [*args, *(kwargs or {}).values()]
+    parts = [part for part in parts if not _is_mask(part)] or parts
+    groups = [part if isinstance(part, tuple) else [part] for part in parts]
+    shapes = [one.shape for group in groups for one in group if isinstance(one, Tensor) and _is_sequence(one)]
+    first, second = ({shape[i] for shape in shapes} for i in range(2))
+    if len(first) > 1 and len(second) == 1 and type(shapes[0][1]) is int:
+        return second.pop()
+    return max((_largest(part, parts, DEPTH) for part in parts), default=(-1, 0), key=lambda found: found[0])[1]
+
+
+def _is_mask(part):
+    """True for one of attention: position by position."""
+    return isinstance(part, Tensor) and part.dim() == 2 and part.shape[0] == part.shape[1]
+
+
+def _is_sequence(tensor):
+    return tensor.dim() == 3 or tensor.dim() == 2 and not tensor.is_floating_point()
+
+
 def _largest(batch, siblings, depth):
     """Returns the elements of the largest part, and its samples."""
     if isinstance(batch, Tensor):

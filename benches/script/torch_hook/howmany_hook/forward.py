@@ -17,7 +17,7 @@ import weakref
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from howmany_hook.batch import samples_in
+from howmany_hook.batch import samples_of_call
 
 WATCHED = 3  # passes; one may be a trial before training
 LATER = 16  # passes, for the model of an optimizer that steps later than others
@@ -85,8 +85,7 @@ class Forward:
             self._leave()
         self._trains(module)
         if not self._now:
-            inputs = args, caller.f_locals.get("kwargs")  # hooks on all modules get no keywords
-            self._now = samples_in(inputs)
+            self._now = samples_of_call(args, caller.f_locals.get("kwargs"))  # hooks on all modules get no keywords
 
 
 class First:
