@@ -31,15 +31,17 @@ void refuse_failed(const std::vector<RankRecord>& records, const ScriptEnd& ende
 
 constexpr int64_t kMinStepsAtEnd = 5;
 
-std::string no_step(const ScriptEnd& ended) {
+std::string no_step(const ScriptEnd& ended, const std::string& folder) {
   const std::string said =
       ended.last_line.empty() ? "" : fmt::format(" Its last line: {}", ended.last_line);
+  const char* const why =
+      read_process(folder).python.empty()
+          ? "Needed: torch 2.5 or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m "
+            "howmany_hook SCRIPT"
+          : "It imported torch, and no optimizer stepped and no backward pass ran";
   return fmt::format(
-      "[script] the command ended with code 0 before a training step of PyTorch was seen.{} "
-      "Needed: "
-      "torch 2.5 or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0, or python -m howmany_hook "
-      "SCRIPT",
-      said);
+      "[script] the command ended with code 0 before a training step of PyTorch was seen.{} {}",
+      said, why);
 }
 
 // Completes the records of a script that ended by itself with code 0 with the steps that rank 0
@@ -60,10 +62,11 @@ void take_steps_until_the_end(std::vector<RankRecord>& records, const ScriptEnd&
   for (RankRecord& record : records) record.complete = true;
 }
 
-void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended) {
+void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended,
+                       const std::string& folder) {
   HM_ENSURE(!records.empty() || ended.ok, "[script] before its first step the command {}",
             ended.how);
-  HM_ENSURE(!records.empty(), "{}", no_step(ended));
+  HM_ENSURE(!records.empty(), "{}", no_step(ended, folder));
   for (const RankRecord& record : records) {
     HM_ENSURE(record.ended,
               "[script] rank {} took its first step, but no measurement was "
@@ -259,7 +262,7 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   const bool complete = std::ranges::all_of(records, &RankRecord::complete);
   take_steps_until_the_end(records, ended);
   refuse_failed(records, ended);
-  refuse_incomplete(records, ended);
+  refuse_incomplete(records, ended, folder);
   const auto processes = static_cast<int>(records.size());
   if (expected.any()) {
     const auto world = static_cast<int>(records.front().world);
@@ -295,7 +298,7 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
 LoaderTurns read_turns(const std::string& folder, const ScriptEnd& ended) {
   const std::vector<RankRecord> records = read_records(folder);
   refuse_failed(records, ended);
-  refuse_incomplete(records, ended);
+  refuse_incomplete(records, ended, folder);
   const RankRecord& first = records.front();
   const int world = static_cast<int>(first.world);
   refuse_other_world(records, {world, world});

@@ -7,6 +7,7 @@
 
 #include "core/base/schema/marks.h"
 #include "core/base/schema/metrics.h"
+#include "core/base/text/files.h"
 #include "tests/reports/folder.h"
 #include "tests/support/message_of.h"
 
@@ -140,6 +141,9 @@ TEST_F(ScriptRanks, OneProcessOfARehearsalStandsForAllRanks) {
 TEST_F(ScriptRanks, NamesWhatIsMissing) {
   EXPECT_THAT(refusal(1, {false, "exited with 3: no data"}), HasSubstr("exited with 3: no data"));
   EXPECT_THAT(refusal(1), HasSubstr("before a training step"));
+  EXPECT_THAT(refusal(1), HasSubstr("Needed: torch"));
+  write_text(folder_.path() + "/process.7.json", R"({"python": "/bin/python", "uses": []})");
+  EXPECT_THAT(refusal(1), HasSubstr("It imported torch"));
   std::vector<Json> lines = record(0, 1, 1);
   write(0, {lines[0]});
   EXPECT_THAT(refusal(1), HasSubstr("no measurement was completed"));
