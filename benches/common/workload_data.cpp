@@ -3,9 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
-#include <map>
 
 #include "benches/common/trainer.h"
 #include "benches/loader/data.h"
@@ -43,6 +41,10 @@ OpenedData open_path(const Workload& work, const ModelSpec& model, bool tell) {
   }
 }
 
+std::string notes_of(const OpenedData& opened) {
+  return fmt::format("{}", fmt::join(opened.notes, "; "));
+}
+
 void check_samples(const Workload& work, const ModelSpec& model, const OpenedData& opened) {
   const SampleSpec wanted = sample_spec(model), found = opened.dataset->spec();
   const auto described = [](const Shape& shape, Dtype dtype) {
@@ -53,10 +55,9 @@ void check_samples(const Workload& work, const ModelSpec& model, const OpenedDat
              "the options of the model",
              opened.dataset->describe(), described(found.x, found.x_dtype), model.name,
              described(wanted.x, wanted.x_dtype));
-  HM_REQUIRE(found.y.numel() > 0,
-             "--data is {}, but {} learns from labels: save them in "
-             "NAME.labels.npy next to NAME.npy, or in y.npy next to x.npy",
-             opened.dataset->describe(), model.name);
+  HM_REQUIRE(found.y.numel() > 0, "--data is {}, but {} learns from labels: give {}{}",
+             opened.dataset->describe(), model.name, data_formats_help(opened.format),
+             opened.notes.empty() ? "" : fmt::format(" ({})", notes_of(opened)));
   HM_REQUIRE(found.y == wanted.y && found.y_dtype == wanted.y_dtype,
              "--data is {} with labels of {}, but {} expects {}", opened.dataset->describe(),
              described(found.y, found.y_dtype), model.name, described(wanted.y, wanted.y_dtype));
@@ -67,33 +68,19 @@ void check_samples(const Workload& work, const ModelSpec& model, const OpenedDat
              work.global_batch);
 }
 
-// Returns "2 .webp, 1 .txt".
-std::string by_extension(const std::vector<std::string>& files) {
-  std::map<std::string, int> counts;
-  for (const std::string& file : files) {
-    const std::string extension = std::filesystem::path(file).extension().string();
-    ++counts[extension.empty() ? "without extension" : printable(extension)];
-  }
-  std::vector<std::string> words;
-  for (const auto& [extension, count] : counts)
-    words.push_back(fmt::format("{} {}", count, extension));
-  return fmt::format("{}", fmt::join(words, ", "));
-}
-
 DatasetPtr open_files(const Workload& work, const ModelSpec& model, bool tell) {
   OpenedData opened = open_path(work, model, tell);
   if (tell && !opened.bad.empty())
     std::cerr << fmt::format("{}: {} bad images left out, the first is {}: {}\n",
                              printable(work.data), opened.bad.size(), printable(opened.bad[0].path),
                              opened.bad[0].why);
-  if (tell && !opened.ignored.empty())
-    std::cerr << fmt::format("{}: {} entries were not used: {}\n", printable(work.data),
-                             opened.ignored.size(), by_extension(opened.ignored));
   const Dataset* const stored = opened.dataset.get();
   opened.dataset = fit_samples(std::move(opened.dataset), sample_spec(model));
   if (tell && opened.dataset.get() != stored)
     std::cerr << fmt::format("samples are converted: {}\n", printable(opened.dataset->describe()));
   check_samples(work, model, opened);
+  if (tell && !opened.notes.empty())
+    std::cerr << fmt::format("{}: {}\n", printable(work.data), printable(notes_of(opened)));
   return std::move(opened.dataset);
 }
 

@@ -31,6 +31,8 @@ namespace fs = std::filesystem;
 
 constexpr int kQuality = 90;
 constexpr int64_t kEndless = 1 << 20;  // samples per epoch, more than any measurement uses
+constexpr int64_t kHeader = 1 << 16;   // bytes before the first sample of a file, at most
+constexpr int64_t kMaxBytes = int64_t{1} << 30;  // read of files, more than any cache of a CPU
 
 class NullDataset : public Dataset {
  public:
@@ -66,21 +68,22 @@ class CostlyDataset final : public NullDataset {
   Spend spend_;
 };
 
-class Endless final : public Dataset {
+// The first `used` samples, repeated up to `size`.
+class Repeated final : public Dataset {
  public:
-  explicit Endless(const Dataset& inner) : inner_(inner) {}
-  int64_t size() const override { return std::max(kEndless, inner_.size()); }
+  Repeated(const Dataset& inner, int64_t used, int64_t size)
+      : inner_(inner), used_(used), size_(size) {}
+  int64_t size() const override { return size_; }
   SampleSpec spec() const override { return inner_.spec(); }
   void get(int64_t index, uint64_t key, void* x, void* y) const override {
-    inner_.get(index % inner_.size(), key, x, y);
+    inner_.get(index % used_, key, x, y);
   }
-  std::string describe() const override { return inner_.describe() + ", over and over"; }
-  std::string name_of(int64_t index) const override {
-    return inner_.name_of(index % inner_.size());
-  }
+  std::string describe() const override { return inner_.describe(); }
+  std::string name_of(int64_t index) const override { return inner_.name_of(index % used_); }
 
  private:
   const Dataset& inner_;
+  int64_t used_, size_;
 };
 
 // Draws gradients, waves and a little noise, with about as many bytes per pixel as photos.
@@ -184,9 +187,10 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
     }
   } else {
     open(options.data, options);
-    name_ = a_file_each() ? "images" : format_;
+    name_ = format_ == "image_folder" ? "images" : format_;
   }
-  endless_ = std::make_unique<Endless>(*samples_);
+  endless_ =
+      std::make_unique<Repeated>(*samples_, samples_->size(), std::max(kEndless, samples_->size()));
 }
 
 LoaderData::~LoaderData() {
@@ -202,14 +206,34 @@ void LoaderData::open(const std::string& root, const LoaderDataOptions& options)
                                                     .progress = tell_files(root)},
                                          .sequence = options.sequence});
     format_ = opened.format;
-    files_ = std::move(opened.files);
     listed_ = opened.listed;
     bad_ = std::move(opened.bad);
+    notes_ = std::move(opened.notes);
     images_ = opened.images;
-    samples_ = std::move(opened.dataset);
+    opened_ = std::move(opened.dataset);
+    const int64_t used = take_parts(opened.files);
+    samples_ = std::make_unique<Repeated>(*opened_, used, used);
   } catch (const Error& e) {
     throw std::invalid_argument(e.what());  // the caller chose what to open
   }
+}
+
+// Sets parts_ and returns the number of samples in them.
+int64_t LoaderData::take_parts(const std::vector<std::string>& files) {
+  const int64_t all = opened_->size();
+  for (int64_t i = 0; images_ != nullptr && i < all; ++i) parts_.push_back(images_->part_of(i));
+  if (images_ != nullptr) return all;
+  int64_t bytes = 0;
+  for (const std::string& file : files) {
+    parts_.push_back({file, 0, static_cast<int64_t>(fs::file_size(file))});
+    bytes += parts_.back().size;
+  }
+  const double share = std::min({1.0, static_cast<double>(kMaxBytes) / static_cast<double>(bytes),
+                                 static_cast<double>(kEndless) / static_cast<double>(all)});
+  if (share == 1) return all;
+  for (FilePart& part : parts_)
+    part.size = static_cast<int64_t>(share * static_cast<double>(part.size)) + kHeader;
+  return std::max<int64_t>(1, static_cast<int64_t>(share * static_cast<double>(all)));
 }
 
 int64_t LoaderData::sample_bytes() const {

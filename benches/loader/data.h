@@ -40,23 +40,25 @@ class LoaderData {
   const Dataset& endless() const { return *endless_; }
   const std::string& name() const { return name_; }      // "images", "painted" (synthetic), ...
   const std::string& format() const { return format_; }  // of open_data(); "" if there are no files
-  const std::vector<std::string>& files() const { return files_; }
-  // True if each file is one sample, so that the time to read files is the time to read samples.
-  bool a_file_each() const { return format_ == "image_folder"; }
+  // The places of the samples in files. Large files are used up to the first GiB.
+  const std::vector<FilePart>& parts() const { return parts_; }
   int64_t listed() const { return listed_; }                 // total number of samples
   const std::vector<BadImage>& bad() const { return bad_; }  // among the files used
+  const std::vector<std::string>& notes() const { return notes_; }
   StageTimes stages() const { return images_ ? images_->stages() : StageTimes{}; }
   int64_t sample_bytes() const;  // x and y
 
  private:
   void open(const std::string& root, const LoaderDataOptions& options);
+  int64_t take_parts(const std::vector<std::string>& files);
 
   std::string name_, painted_, format_;
   std::optional<FolderGuard> guard_;  // of painted_
-  std::vector<std::string> files_;
+  std::vector<FilePart> parts_;
   int64_t listed_ = 0;
   std::vector<BadImage> bad_;
-  DatasetPtr samples_, endless_;
+  std::vector<std::string> notes_;
+  DatasetPtr opened_, samples_, endless_;
   const ImageDataset* images_ = nullptr;
 };
 

@@ -6,6 +6,8 @@
 // The seconds of a row are the mean of a batch. Samples are means of consecutive batches. latency_*
 // are the consumer's waits for a batch.
 // A repeated case is skipped if it does not fit into --time-budget.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -139,10 +141,12 @@ std::map<std::string, std::string> context(const LoaderData& data) {
       {"loader_data", data.samples().describe()},
       {context::kLoaderSampleBytes, std::to_string(data.sample_bytes())},
       {context::kLoaderLimits, describe_loader_limits().dump()}};
-  if (!data.format().empty()) all[context::kLoaderFormat] = data.format();
-  if (!data.a_file_each()) return all;
+  if (data.format().empty()) return all;
+  all[context::kLoaderFormat] = data.format();
+  if (!data.notes().empty())
+    all[context::kLoaderNotes] = fmt::format("{}", fmt::join(data.notes(), "; "));
   all[context::kLoaderFiles] = std::to_string(data.listed());
-  all[context::kLoaderFilesUsed] = std::to_string(data.files().size());
+  all[context::kLoaderFilesUsed] = std::to_string(data.samples().size());
   all[context::kLoaderFilesBad] = std::to_string(data.bad().size());
   if (!data.bad().empty())
     all[context::kLoaderFirstBad] = data.bad()[0].path + ": " + data.bad()[0].why;
@@ -155,7 +159,7 @@ int run(int argc, char** argv) {
   words.insert(words.begin(), argv[0]);
   Turns turns{Budget(flags.time_budget)};
   const LoaderData data(flags.data);
-  HM_REQUIRE(flags.cache == "warm" || !data.files().empty(), "--cache cold: {} is in no file",
+  HM_REQUIRE(flags.cache == "warm" || !data.parts().empty(), "--cache cold: {} is in no file",
              flags.data.data);
   const std::vector<Case> cases = run_cases(data, flags);
   for (const Case& c : cases)

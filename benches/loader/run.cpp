@@ -108,9 +108,9 @@ class LoaderMeasurement {
   }
 
   void prepare_cache() {
-    if (data_.files().empty()) return;
-    run_.cold ? evict(data_.files()) : read_in(data_.files());
-    result_.resident_before = resident_fraction(data_.files()).value_or(-1);
+    if (data_.parts().empty()) return;
+    run_.cold ? evict(data_.parts()) : read_in(data_.parts());
+    result_.resident_before = resident_fraction(data_.parts()).value_or(-1);
     HM_ENSURE(!run_.cold || result_.resident_before <= kColdEnough,
               "[loader_bench] not cold: {:.0f} % of the pages stayed in memory",
               100 * result_.resident_before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of images, one sub-folder per class, as a Dataset.
+// A folder of images as a Dataset.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,14 @@ struct StageTimes {
 };
 StageTimes operator-(const StageTimes& after, const StageTimes& before);
 
+struct FilePart {
+  std::string path;
+  int64_t offset = 0, size = 0;  // in bytes
+};
+
 class ImageDataset : public Dataset {
  public:
+  virtual FilePart part_of(int64_t index) const = 0;  // the encoded image
   virtual StageTimes stages() const = 0;
   // Returns the files that passed the scan but failed to decode and were replaced
   // (OnBadImage::skip), by path.
@@ -52,16 +58,19 @@ struct ImageFolder {
   std::vector<std::string> classes;  // sorted folder names; label = position
   std::vector<BadImage> bad;         // found by the scan, by path
   std::vector<std::string> ignored;  // entries that are neither class folders nor named as images
+  std::vector<std::string> notes;    // "24 files of a format that is not read: .bmp"
   int64_t listed = 0;                // files named as images, before the limit `most`
 };
 
 // Opens the files {jpg,jpeg,png,webp}, in any case, at any level below root/class, sorted by folder
-// and name as in torchvision. Ignores hidden class folders.
+// and name as in torchvision. Ignores hidden class folders and the files "._NAME" of macOS.
+// Without classes. If only the root itself has images, or the class folders are parts of a data set
+//   (train, val), the samples have no labels, and `classes` is empty.
 // Bad images. Headers and ends of files are checked now, which finds most bad images before
 //   training. If a file fails to decode later, get() throws (refuse), or replaces it by the next
 //   good one and counts it (skip).
-// Errors. Throws Error if root is missing, or has no class folder or no usable image. If on_bad is
-//   refuse, also throws if there are bad images, and names the first ones.
+// Errors. Throws Error if root is missing or has no usable image. If on_bad is refuse, also throws
+//   if there are bad images, and names the first ones.
 ImageFolder image_folder(const std::string& root, const ImageFolderOptions& options);
 
 }  // namespace howmany

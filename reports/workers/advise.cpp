@@ -211,8 +211,9 @@ class Advisor {
     if (facts_.bad > 0)
       note(fmt::format(
           "{:.0f} of {:.0f} files could not be read and were left out, the first is {}; howmany "
-          "train refuses such a folder unless --on-bad-image skip.",
+          "train refuses such data unless --on-bad-image skip.",
           facts_.bad, facts_.looked_at, facts_.first_bad));
+    if (!facts_.data_notes.empty()) note("The data: " + facts_.data_notes + ".");
     const double warm = rate_of(chosen_).value;
     if (facts_.cold_rate && warm > kNoticeable * *facts_.cold_rate)
       note(fmt::format("First epoch: {} with files not in memory and {} ({} of the {}).",

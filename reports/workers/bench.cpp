@@ -223,6 +223,7 @@ void add_files(WorkersFacts& facts, const nlohmann::json& context) {
   facts.bad = number_in(context, context::kLoaderFilesBad);
   facts.looked_at = facts.bad + number_in(context, context::kLoaderFilesUsed);
   facts.first_bad = context.value(context::kLoaderFirstBad, "");
+  facts.data_notes = context.value(context::kLoaderNotes, "");
   facts.sample_bytes = number_in(context, context::kLoaderSampleBytes);
 }
 

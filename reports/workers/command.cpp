@@ -192,7 +192,7 @@ int run_workers(const WorkersArguments& a) {
     throw InputError("--model, --from and --samples-per-second each set the demand: give one");
   if (!own && pytorch && !has_torch_samples(a.data))
     throw InputError(
-        "--worker-type pytorch needs --data DIR of class folders, tar shards or x.npy and y.npy");
+        "--worker-type pytorch needs --data DIR of images, tar shards or x.npy and y.npy");
   WorkersFacts facts = facts_from(a);
   std::optional<Script> script;
   if (own) {

@@ -48,6 +48,7 @@ struct WorkersFacts {
   double looked_at = 0;       // number of files checked
   double bad = 0;             // unreadable files among these
   std::string first_bad;      // "cat/7.jpg: not a JPEG"
+  std::string data_notes;     // "1 link left out"; empty: none
   bool undecided = false;     // the time did not suffice for the next numbers
   double enough_seconds = 0;  // budget that would probably suffice; 0: unknown
   std::string stopped;        // reason if it ended early: "it was interrupted"

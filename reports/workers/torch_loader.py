@@ -4,10 +4,9 @@
 `howmany` runs it as it runs any training script: its hook changes num_workers. The model is one number, so that the
 loader is measured. With --samples-per-second, a step takes as long as training at that rate, from the batch on.
 
-Images of class folders and tar shards are decoded by Pillow and cropped by torchvision, or by Pillow alone. A folder
+Images of folders and tar shards are decoded by Pillow and cropped by torchvision, or by Pillow alone. A folder
 with x.npy and y.npy is read through numpy's memory map."""
 import argparse
-import glob
 import io
 import math
 import multiprocessing
@@ -35,20 +34,36 @@ MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet
 EPOCH = 1 << 30  # samples: it outlasts the measurement
 
 
+def named(name, *extensions):
+    """Names that begin with a dot belong to the system."""
+    return not os.path.basename(name).startswith(".") and name.lower().endswith(extensions)
+
+
 def named_as_image(name):
-    return name.lower().endswith((".jpg", ".jpeg", ".png"))
+    return named(name, ".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff")
+
+
+def files_below(root):
+    """The files at any level, each folder once."""
+    seen = {os.path.realpath(root)}
+    files = []
+    for folder, folders, names in os.walk(root, followlinks=True):
+        targets = {name: os.path.realpath(os.path.join(folder, name)) for name in folders if not name.startswith(".")}
+        folders[:] = [name for name in sorted(targets) if targets[name] not in seen]
+        seen.update(targets.values())
+        files += (os.path.join(folder, name) for name in sorted(names))
+    return files
 
 
 def files_of(root):
     """Yields (path, offset, size) of every image; size -1: the whole file."""
-    shards = [root] if root.endswith(".tar") else sorted(glob.glob(os.path.join(glob.escape(root), "*.tar")))
+    files = files_below(root) if os.path.isdir(root) else [root]
+    images = [file for file in files if named_as_image(file)]
+    shards = [file for file in files if named(file, ".tar") and (not images or os.path.dirname(file) == root.rstrip("/"))]
+    yield from ((file, 0, -1) for file in ([] if shards else images))
     for shard in shards:
         with tarfile.open(shard) as tar:
             yield from ((shard, m.offset_data, m.size) for m in tar if m.isfile() and named_as_image(m.name))
-    for name in [] if shards else sorted(os.listdir(root)):
-        folder = os.path.join(root, name)
-        if not name.startswith(".") and os.path.isdir(folder):
-            yield from ((os.path.join(folder, file), 0, -1) for file in sorted(os.listdir(folder)) if named_as_image(file))
 
 
 def image_of(file):
@@ -139,7 +154,7 @@ def main():
     has_arrays = os.path.exists(os.path.join(args.data, "x.npy"))
     data = Arrays(args.data) if has_arrays else Images(args.data, args.image_size)
     if len(data) == 0:
-        sys.exit(f"{args.data}: no images in class folders or tar shards")
+        sys.exit(f"{args.data}: no images in folders or tar shards")
     device = own_device()
     loader = DataLoader(data, args.batch, sampler=RandomSampler(data, replacement=True, num_samples=EPOCH),
                         pin_memory=device.type == "cuda")

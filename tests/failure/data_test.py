@@ -23,8 +23,8 @@ class Data(programs.TestCase):
         (self.folder / "only_files").mkdir()
         (self.folder / "only_files" / "a.png").write_bytes(images.png())
         (self.folder / "file").write_text("not a folder")
-        for name, words in (("missing", "does not exist"), ("empty", "no class folders"),
-                            ("no_images", "no usable image"), ("only_files", "no class folders"),
+        for name, words in (("missing", "does not exist"), ("empty", "no usable image"),
+                            ("no_images", "no usable image"), ("only_files", "CLASS/FILE.jpg"),
                             ("file", "not a folder")):
             with self.subTest(name):
                 self.assert_refused(self.train(self.folder / name), name, words)

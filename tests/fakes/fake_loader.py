@@ -85,7 +85,8 @@ def main():
         if how == "garbage":
             out.write('{"context": {}, "benchmarks": [')
             return
-        bad = {"loader_files_used": "19", "loader_files_bad": "2", "loader_first_bad": "cat/7.jpg: empty"}
+        bad = {"loader_files_used": "19", "loader_files_bad": "2", "loader_first_bad": "cat/7.jpg: empty",
+               "loader_notes": "24 files of a format that is not read: .bmp"}
         json.dump({"context": {"commit": "abc", "loader_files": "1000", "loader_format": "image_folder",
                                "loader_sample_bytes": "602120",
                                "loader_limits": "garbage" if how == "limits" else json.dumps(limits()),

@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, data, size, 0) != static_cast<ssize_t>(size))
     std::abort();
   try {
-    for (const TarMember& member : index_tar("/proc/self/fd/" + std::to_string(fd))) {
+    for (const TarMember& member : index_tar("/proc/self/fd/" + std::to_string(fd)).members) {
       const auto end = static_cast<uint64_t>(member.offset) + static_cast<uint64_t>(member.size);
       if (member.offset < 0 || member.size < 0 || end > size || member.name.starts_with("/"))
         std::abort();

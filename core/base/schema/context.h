@@ -35,6 +35,7 @@ inline constexpr const char* kLoaderFiles = "loader_files";
 inline constexpr const char* kLoaderFilesUsed = "loader_files_used";
 inline constexpr const char* kLoaderFilesBad = "loader_files_bad";
 inline constexpr const char* kLoaderFirstBad = "loader_first_bad";
+inline constexpr const char* kLoaderNotes = "loader_notes";
 inline constexpr const char* kLoaderSampleBytes = "loader_sample_bytes";
 inline constexpr const char* kLoaderLimits = "loader_limits";  // JSON, see limits.h
 

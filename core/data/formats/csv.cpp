@@ -3,10 +3,7 @@
 // opened. A sample is then parsed from its text again, so that only labels and offsets are in
 // memory.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <filesystem>
-#include <map>
+#include <array>
 #include <memory>
 
 #include "core/base/error.h"
@@ -14,28 +11,12 @@
 #include "core/data/formats.h"
 #include "core/data/formats/csv_reader.h"
 #include "core/data/formats/mapped_file.h"
+#include "core/data/formats/text_values.h"
 
 namespace howmany {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-template <class T>
-std::optional<T> parsed(std::string_view text) {
-  text = trimmed(text);
-  if (text.starts_with('+')) text.remove_prefix(1);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
-}
-
-std::optional<float> number(std::string_view text) { return parsed<float>(text); }
+std::optional<float> as_float(std::string_view text) { return parsed<float>(text); }
 
 struct Row {
   int64_t begin, line;
@@ -46,17 +27,23 @@ struct CsvTable {
   size_t columns = 0, label = 0;
   std::vector<Row> rows;
   std::vector<std::string> labels;  // as text
+  std::vector<std::string> notes;
 };
+
+constexpr std::string_view kMark = "\xef\xbb\xbf";  // Excel begins UTF-8 by a byte order mark
 
 class TableReader {
  public:
-  explicit TableReader(std::string_view text) : text_(text), reader_(text) {}
+  explicit TableReader(std::string_view text)
+      : text_(text),
+        mark_(text.starts_with(kMark) ? kMark.size() : 0),
+        reader_(text.substr(mark_)) {}
 
   CsvTable read() {
     check_encoding();
     while (reader_.next()) {
-      if (reader_.fields().size() == 1 && reader_.fields()[0].empty())
-        throw Error(fmt::format("line {}: an empty line", reader_.line()));
+      const auto& fields = reader_.fields();
+      if (fields.size() == 1 && trimmed(fields[0]).empty()) continue;  // as pandas
       if (table_.columns == 0)
         first();
       else
@@ -72,79 +59,93 @@ class TableReader {
               "UTF-16: save it as UTF-8");
     const size_t nul = text_.find('\0');
     HM_ENSURE(
-        nul == text_.npos, "line {}: a NUL byte, so this is no text",
+        nul == text_.npos, "line {}: a NUL byte, so this is no text: save it as UTF-8",
         1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(nul), '\n'));
   }
 
-  // The first record is a header if it names the label's column, or has words instead of numbers.
+  // The first record is a header if it names the label's column, numbers the columns from 0, or
+  // has words instead of numbers.
   void first() {
     const auto& fields = reader_.fields();
     table_.columns = fields.size();
-    for (const char separator : {';', '\t'})
+    for (const auto& [separator, name] : kSeparators)
       HM_ENSURE(table_.columns != 1 || fields[0].find(separator) == std::string_view::npos,
-                "line 1: fields are separated by {}, and commas are expected",
-                separator == ';' ? "semicolons" : "tabs");
-    HM_ENSURE(table_.columns >= 2, "line 1: {} column, a number and a label are the least",
-              table_.columns);
-    HM_ENSURE(!fields[0].starts_with("\xef\xbb\xbf"),
-              "line 1: begins with a byte order mark: save it as plain UTF-8");
+                "line {}: fields are separated by {}, and commas are expected: save it by "
+                "pandas.read_csv(FILE, sep=None, engine='python').to_csv(FILE, index=False)",
+                reader_.line(), name);
+    HM_ENSURE(table_.columns >= 2,
+              "line {}: {} column, a number and a label with a comma between them are the least",
+              reader_.line(), table_.columns);
     table_.label = table_.columns - 1;
-    const auto named = std::ranges::find(fields, "label", trimmed);
+    const auto named =
+        std::ranges::find(fields, "label", [](auto field) { return lower(trimmed(field)); });
     if (named != fields.end())
       table_.label = static_cast<size_t>(named - fields.begin());
-    else if (std::any_of(fields.begin(), fields.end() - 1, number))
-      row();
+    else if (numbers_columns())
+      table_.notes.push_back(
+          fmt::format("line {} (0 to {}) is taken as the names of the columns, not as a row",
+                      reader_.line(), trimmed(fields.back())));
+    else if (std::any_of(fields.begin(), fields.end() - 1, as_float))
+      return row();
+    if (trimmed(fields[0]).empty())
+      table_.notes.emplace_back("column 1 has no name, as an index of pandas, and is read too");
+    names_.assign(fields.begin(), fields.end());
+  }
+
+  // True for "0,1,2", as pandas names columns, and for ",0,1", which has an index before them. Two
+  // columns are more likely a row.
+  bool numbers_columns() const {
+    const auto& fields = reader_.fields();
+    const bool index = trimmed(fields[0]).empty();
+    for (size_t i = index; i < fields.size(); ++i)
+      if (parsed<size_t>(fields[i]) != i - index) return false;
+    return fields.size() >= 3;
   }
 
   void row() {
     const auto& fields = reader_.fields();
-    HM_ENSURE(fields.size() == table_.columns, "line {}: {} fields, the first line has {}",
+    HM_ENSURE(fields.size() == table_.columns,
+              "line {}: {} fields, the first line has {}: quote fields that have commas",
               reader_.line(), fields.size(), table_.columns);
     for (size_t i = 0; i < fields.size(); ++i)
-      HM_ENSURE(i == table_.label || number(fields[i]), "line {}: '{}' in column {} is no number",
-                reader_.line(), printable(std::string(fields[i].substr(0, 40))), i + 1);
+      if (i != table_.label && !as_float(fields[i])) refuse(i);
     const std::string_view label = trimmed(fields[table_.label]);
-    HM_ENSURE(!label.empty(), "line {}: no label", reader_.line());
-    table_.rows.push_back({reader_.begin(), reader_.line()});
+    HM_ENSURE(!label.empty(), "line {}: no label in column {}: fill it in, or remove the line",
+              reader_.line(), column(table_.label));
+    table_.rows.push_back({reader_.begin() + static_cast<int64_t>(mark_), reader_.line()});
     table_.labels.emplace_back(label);
   }
 
+  // "2", "2 (age)"
+  std::string column(size_t i) const {
+    if (names_.empty() || trimmed(names_[i]).empty()) return std::to_string(i + 1);
+    return fmt::format("{} ({})", i + 1, printable(names_[i].substr(0, kShown)));
+  }
+
+  [[noreturn]] void refuse(size_t i) const {
+    const std::string_view field = reader_.fields()[i];
+    const std::string word = lower(trimmed(field));
+    const bool missing = std::ranges::count(kMissing, word) > 0;
+    throw Error(fmt::format("line {}: '{}' in column {} is no number: {}", reader_.line(),
+                            printable(std::string(field.substr(0, kShown))), column(i),
+                            missing ? "fill in missing values, or remove the line"
+                            : field.find(';') != field.npos
+                                ? "separate the fields by commas, with points in numbers"
+                                : "remove the column, or replace its words by numbers"));
+  }
+
+  static constexpr size_t kShown = 40;
+  static constexpr std::array<std::pair<char, std::string_view>, 3> kSeparators = {
+      {{';', "semicolons"}, {'\t', "tabs"}, {'|', "bars"}}};
+  static constexpr std::array<std::string_view, 8> kMissing = {"",     "na",   "n/a", "#n/a",
+                                                               "null", "none", "?",   "-"};
+
   std::string_view text_;
+  size_t mark_;  // bytes of the mark
   CsvReader reader_;
   CsvTable table_;
+  std::vector<std::string> names_;  // of the columns; empty without a header
 };
-
-// Labels as numbers. They are classes if all are whole numbers from 0. If some are words, they are
-// classes in sorted order. Else they are values.
-struct Labels {
-  std::vector<double> values;
-  int64_t classes = 0;
-};
-
-Labels numbered(const std::vector<std::string>& labels) {
-  std::map<std::string, double> names;
-  for (const std::string& label : labels) names[label];
-  Labels result;
-  for (auto& [name, value] : names) value = static_cast<double>(result.classes++);
-  for (const std::string& label : labels) result.values.push_back(names[label]);
-  return result;
-}
-
-Labels labels_from(const std::vector<std::string>& texts) {
-  constexpr int64_t kMaxClasses = 1 << 24;
-  Labels labels;
-  bool whole = true;
-  for (const std::string& text : texts) {
-    const auto value = parsed<double>(text);
-    if (!value || !std::isfinite(*value)) return numbered(texts);
-    const auto id = parsed<int64_t>(text);
-    whole = whole && id && *id >= 0 && *id < kMaxClasses;
-    if (whole) labels.classes = std::max(labels.classes, *id + 1);
-    labels.values.push_back(*value);
-  }
-  if (!whole) labels.classes = 0;
-  return labels;
-}
 
 class CsvDataset final : public Dataset {
  public:
@@ -178,7 +179,8 @@ class CsvDataset final : public Dataset {
   }
 
   std::string describe() const override {
-    return fmt::format("{} rows of {} numbers in {}", size(), table_.columns - 1, file_->path());
+    return fmt::format("{} rows of {} numbers in {}, labels in column {}", size(),
+                       table_.columns - 1, file_->path(), table_.label + 1);
   }
   std::string name_of(int64_t index) const override {
     return fmt::format("{} line {}", file_->path(),
@@ -189,7 +191,7 @@ class CsvDataset final : public Dataset {
   void write_numbers(const std::vector<std::string_view>& fields, int64_t index, float* x) const {
     for (size_t i = 0; i < fields.size(); ++i) {
       if (i == table_.label) continue;
-      const auto value = number(fields[i]);
+      const auto value = as_float(fields[i]);
       HM_ENSURE(value, "{}: changed since it was opened", name_of(index));
       *x++ = *value;
     }
@@ -212,11 +214,12 @@ CsvTable table_of(const MappedFile& file) {
 }  // namespace
 
 std::optional<OpenedData> formats::csv(const std::string& path, const DataOptions&) {
-  if (std::filesystem::path(path).extension() != ".csv") return {};
+  if (extension_of(path) != ".csv") return {};
   auto file = std::make_unique<MappedFile>(path);
   CsvTable table = table_of(*file);
-  auto dataset = std::make_unique<CsvDataset>(std::move(file), std::move(table));
   OpenedData opened;
+  opened.notes = std::move(table.notes);
+  auto dataset = std::make_unique<CsvDataset>(std::move(file), std::move(table));
   opened.files = {path};
   opened.classes = dataset->classes();
   opened.listed = dataset->size();

@@ -27,7 +27,8 @@ bool CsvReader::field() {
   }
   if (text_[at_] == '\r') ++at_;
   if (at_ >= text_.size() || text_[at_] != '\n')
-    fail(quote ? "text after a closing quote" : "a carriage return without a line feed");
+    fail(quote ? "text after a closing quote"
+               : "a carriage return without a line feed, which ends lines here");
   ++at_;
   ++line_;
   return false;

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/text/format.h"
 #include "core/data/dataset.h"
 #include "core/data/formats.h"
 #include "core/data/formats/folder_scan.h"
@@ -15,11 +16,20 @@ namespace {
 class FolderDataset final : public ImageSamples {
  public:
   FolderDataset(FolderScan scan, const ImageFolderOptions& options)
-      : ImageSamples(options), scan_(std::move(scan)) {}
+      : ImageSamples(options, !scan.classes.empty()), scan_(std::move(scan)) {}
 
   int64_t size() const override { return static_cast<int64_t>(scan_.items.size()); }
   std::string describe() const override {
-    return fmt::format("{} images of {} classes in {}", size(), scan_.classes.size(), scan_.root);
+    if (scan_.classes.empty())
+      return fmt::format("{} without classes in {}", number(size(), "image"), scan_.root);
+    return fmt::format("{} of {} classes in {}", number(size(), "image"), scan_.classes.size(),
+                       scan_.root);
+  }
+  FilePart part_of(int64_t index) const override {
+    std::error_code gone;
+    const std::string path = name_of(index);
+    const auto size = std::filesystem::file_size(path, gone);
+    return {path, 0, gone ? 0 : static_cast<int64_t>(size)};
   }
   std::string name_of(int64_t index) const override {
     std::string path;
@@ -44,14 +54,10 @@ class FolderDataset final : public ImageSamples {
 
 ImageFolder image_folder(const std::string& root, const ImageFolderOptions& options) {
   check_image_options(options);
-  FolderScan scan = scan_folder(root, options.max_pixels, options.most, options.progress);
-  HM_ENSURE(scan.bad.empty() || options.on_bad == OnBadImage::skip,
-            "[image_folder] {} of {} images are bad: {}. --on-bad-image skip leaves them out",
-            scan.bad.size(), scan.items.size() + scan.bad.size(), first_of(scan.bad));
-  HM_ENSURE(!scan.items.empty(), "[image_folder] no usable image in {}{}{}", root,
-            scan.bad.empty() ? "" : ": ", first_of(scan.bad));
-  ImageFolder folder{nullptr, scan.classes, std::move(scan.bad), std::move(scan.ignored),
-                     scan.listed};
+  FolderScan scan = scan_folder(root, options);
+  ImageFolder folder{
+      nullptr,    scan.classes, std::move(scan.bad), std::move(scan.ignored), std::move(scan.notes),
+      scan.listed};
   folder.dataset = std::make_unique<FolderDataset>(std::move(scan), options);
   return folder;
 }
@@ -66,10 +72,8 @@ std::optional<OpenedData> formats::image_folder(const std::string& path,
   opened.classes = static_cast<int64_t>(folder.classes.size());
   opened.listed = folder.listed;
   opened.bad = std::move(folder.bad);
-  opened.ignored = std::move(folder.ignored);
+  opened.notes = std::move(folder.notes);
   opened.dataset = std::move(folder.dataset);
-  for (int64_t i = 0; i < opened.dataset->size(); ++i)
-    opened.files.push_back(opened.dataset->name_of(i));
   return opened;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/formats/npy.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,23 +16,22 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxExtents = 6;
 
-constexpr std::string_view kFloat16 = "f2";
+constexpr NpyType kTypes[] = {
+    {"f2", "float16", Dtype::f32}, {"f4", "float32", Dtype::f32}, {"f8", "float64", Dtype::f64},
+    {"i1", "int8", Dtype::i32},    {"i2", "int16", Dtype::i32},   {"i4", "int32", Dtype::i32},
+    {"i8", "int64", Dtype::i64},   {"u1", "uint8", Dtype::u8},    {"u2", "uint16", Dtype::i32},
+    {"u4", "uint32", Dtype::i64},  {"u8", "uint64", Dtype::i64},  {"b1", "bool", Dtype::i32}};
 
-struct TypeName {
-  std::string_view descr;
-  Dtype dtype;
-};
-constexpr TypeName kTypes[] = {{"f4", Dtype::f32}, {"f8", Dtype::f64}, {"i4", Dtype::i32},
-                               {"i8", Dtype::i64}, {"u1", Dtype::u8},  {kFloat16, Dtype::f32}};
-
-Dtype dtype_of_descr(std::string_view descr) {
-  HM_ENSURE(descr.size() >= 3, "element type '{}' is not understood", descr);
-  const std::string_view type = descr.substr(1);
-  HM_ENSURE(descr[0] != '>', "big-endian elements ('{}'): save array.astype('<{}')", descr, type);
-  for (const TypeName& known : kTypes)
-    if (known.descr == type) return known.dtype;
-  throw Error(fmt::format(
-      "elements of type '{}': float16, float32, float64, int32, int64, uint8 can be read", descr));
+NpyType type_named(std::string_view descr) {
+  const std::string_view type = descr.substr(std::min<size_t>(1, descr.size()));
+  const auto known = std::ranges::find(kTypes, type, &NpyType::descr);
+  HM_ENSURE(known != std::end(kTypes),
+            "elements of type '{}' cannot be read: save array.astype('float32'), or of float16, "
+            "float64, bool or an integer type",
+            descr);
+  HM_ENSURE(descr[0] != '>' || known->bytes() == 1,
+            "big-endian elements ('{}'): save array.astype('<{}')", descr, type);
+  return *known;
 }
 
 // Parses the Python dictionary of the header: strings, booleans and tuples of numbers.
@@ -50,7 +51,8 @@ class Literal {
   std::string_view word() {
     skip();
     HM_ENSURE(!rest_.empty() && (rest_[0] == '\'' || rest_[0] == '"'),
-              "the header is not as NumPy writes it: structured elements cannot be read");
+              "the header is not as NumPy writes it: structured elements cannot be read; save one "
+              "field, array['NAME']");
     const size_t end = rest_.find(rest_[0], 1);
     HM_ENSURE(end != std::string_view::npos, "the header is not as NumPy writes it: open string");
     const std::string_view text = rest_.substr(1, end - 1);
@@ -89,6 +91,7 @@ class Literal {
     HM_ENSURE(error == std::errc{} && value >= 0,
               "the header is not as NumPy writes it: an extent that is no number");
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // Python 2's long
     return value;
   }
 
@@ -159,8 +162,7 @@ NpyHeader parse_npy(std::string_view start) {
   const Dictionary read = read_dictionary(start.substr(begin, static_cast<size_t>(length)));
   HM_ENSURE(!*read.fortran || read.shape->size() < 2,
             "elements in Fortran order: save numpy.ascontiguousarray(array)");
-  return {dtype_of_descr(*read.descr), read.descr->substr(1) == kFloat16, shape_from(*read.shape),
-          offset};
+  return {type_named(*read.descr), shape_from(*read.shape), offset};
 }
 
 }  // namespace howmany

@@ -10,13 +10,19 @@
 
 namespace howmany {
 
+// An element type of NumPy.
+struct NpyType {
+  std::string_view descr;  // without the byte order: "u2"
+  std::string_view name;   // "uint16"
+  Dtype dtype;             // of samples: the type itself, or one that holds its values
+
+  int64_t bytes() const { return descr.back() - '0'; }
+};
+
 struct NpyHeader {
-  Dtype dtype = Dtype::f32;  // f32 also for float16
-  bool is_float16 = false;
+  NpyType type;
   Shape shape = {};
   int64_t offset = 0;  // of the first element in the file
-
-  int64_t element_bytes() const { return is_float16 ? 2 : static_cast<int64_t>(size_of(dtype)); }
 };
 
 // `start` is the beginning of the file, up to kMaxNpyHeader bytes. Throws Error with only the

@@ -29,12 +29,49 @@ constexpr float from_float16(uint16_t half) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(size) | sign);
 }
 
+using Widen = void (*)(std::span<const std::byte> from, void* to);
+
+template <class From, class To>
+void widen(std::span<const std::byte> from, void* to) {
+  for (size_t i = 0; i < from.size() / sizeof(From); ++i) {
+    From value;
+    std::memcpy(&value, from.data() + i * sizeof value, sizeof value);
+    static_cast<To*>(to)[i] = static_cast<To>(value);
+  }
+}
+
+void widen_int8(std::span<const std::byte> from, void* to) {
+  for (size_t i = 0; i < from.size(); ++i)
+    static_cast<int32_t*>(to)[i] = (std::to_integer<int32_t>(from[i]) ^ 0x80) - 0x80;
+}
+
+void widen_float16(std::span<const std::byte> from, void* to) {
+  for (size_t i = 0; i < from.size() / 2; ++i) {
+    uint16_t half = 0;
+    std::memcpy(&half, from.data() + 2 * i, sizeof half);
+    static_cast<float*>(to)[i] = from_float16(half);
+  }
+}
+
+// Returns nullptr if elements are copied as they are.
+Widen widening_of(std::string_view descr) {
+  if (descr == "f2") return widen_float16;
+  if (descr == "i1") return widen_int8;
+  if (descr == "i2") return widen<int16_t, int32_t>;
+  if (descr == "u2") return widen<uint16_t, int32_t>;
+  if (descr == "u4") return widen<uint32_t, int64_t>;
+  if (descr == "b1") return widen<uint8_t, int32_t>;
+  return nullptr;
+}
+
 class Array {
  public:
-  explicit Array(const std::string& path) : file_(path), header_(header_of(file_)) {
-    const int64_t size = header_.element_bytes();
+  explicit Array(const std::string& path)
+      : file_(path), header_(header_of(file_)), widen_(widening_of(header_.type.descr)) {
+    const int64_t size = header_.type.bytes();
     const int64_t there = (file_.size() - header_.offset) / size;
-    HM_ENSURE(header_.shape.rank() > 0, "{}: one number alone is no list of samples", path);
+    HM_ENSURE(header_.shape.rank() > 0,
+              "{}: one number alone is no list of samples: save an array of rows", path);
     HM_ENSURE(header_.shape.numel() <= there,
               "{}: truncated, {} elements are announced and {} are there", path,
               header_.shape.numel(), there);
@@ -44,30 +81,21 @@ class Array {
   const std::string& path() const { return file_.path(); }
   int64_t rows() const { return header_.shape[0]; }
   Shape row() const { return Shape(header_.shape.extents().subspan(1)); }
-  Dtype dtype() const { return header_.dtype; }
-  std::string_view type_name() const {
-    return header_.is_float16 ? "float16" : name_of(header_.dtype);
-  }
+  Dtype dtype() const { return header_.type.dtype; }
+  std::string_view type_name() const { return header_.type.name; }
   void copy_row(int64_t row, void* to) const {
     const auto from = file_.bytes(header_.offset + row * row_bytes_, row_bytes_);
-    if (header_.is_float16) return widen(from, static_cast<float*>(to));
+    if (widen_ != nullptr) return widen_(from, to);
     std::memcpy(to, from.data(), from.size());
   }
   // The only element of a row of an integer type.
   int64_t whole_number(int64_t row) const {
     int64_t value = 0;  // little-endian, as the file
     copy_row(row, &value);
-    return header_.dtype == Dtype::i32 ? static_cast<int32_t>(value) : value;
+    return dtype() == Dtype::i32 ? static_cast<int32_t>(value) : value;
   }
 
  private:
-  static void widen(std::span<const std::byte> from, float* to) {
-    for (size_t i = 0; i < from.size() / 2; ++i) {
-      uint16_t half = 0;
-      std::memcpy(&half, from.data() + 2 * i, sizeof half);
-      to[i] = from_float16(half);
-    }
-  }
   static NpyHeader header_of(const MappedFile& file) {
     const auto start = file.bytes(0, std::min(file.size(), kMaxNpyHeader));
     try {
@@ -79,6 +107,7 @@ class Array {
 
   MappedFile file_;
   NpyHeader header_;
+  Widen widen_;
   int64_t row_bytes_ = 0;
 };
 
@@ -89,7 +118,8 @@ int64_t classes_in(const Array& labels) {
   int64_t classes = 0;
   for (int64_t i = 0; i < labels.rows(); ++i) {
     const int64_t label = labels.whole_number(i);
-    HM_ENSURE(label >= 0, "{} row {}: label {}", labels.path(), i, label);
+    HM_ENSURE(label >= 0, "{} row {}: label {}, and classes are numbered from 0", labels.path(), i,
+              label);
     classes = std::max(classes, label + 1);
   }
   return classes;
@@ -127,8 +157,8 @@ class RawTensors final : public Dataset {
 
 // "a/x.npy" -> "a/y.npy", "a/b.npy" -> "a/b.labels.npy"
 fs::path labels_beside(const fs::path& x) {
-  return x.stem() == "x" ? x.parent_path() / "y.npy"
-                         : x.parent_path() / (x.stem().string() + ".labels.npy");
+  const std::string stem = x.stem() == "x" ? "y" : x.stem().string() + ".labels";
+  return x.parent_path() / (stem + x.extension().string());
 }
 
 }  // namespace
@@ -136,16 +166,17 @@ fs::path labels_beside(const fs::path& x) {
 std::optional<OpenedData> formats::raw_tensors(const std::string& path, const DataOptions&) {
   std::error_code error;
   const fs::path x = fs::is_directory(path, error) ? fs::path(path) / "x.npy" : fs::path(path);
-  if (x.extension() != ".npy" || !fs::exists(x, error)) return {};
+  if (extension_of(x.string()) != ".npy" || !fs::exists(x, error)) return {};
   OpenedData opened;
   opened.files = {x.string()};
   auto samples = std::make_unique<Array>(x.string());
-  HM_ENSURE(samples->rows() > 0, "{}: no samples", x.string());
+  HM_ENSURE(samples->rows() > 0, "{}: no samples, its first extent is 0", x.string());
   std::unique_ptr<Array> labels;
   if (const fs::path y = labels_beside(x); fs::exists(y, error)) {
     labels = std::make_unique<Array>(y.string());
     opened.files.push_back(y.string());
-    HM_ENSURE(labels->rows() == samples->rows(), "{} has {} rows, {} has {}", x.string(),
+    HM_ENSURE(labels->rows() == samples->rows(),
+              "{} has {} rows, {} has {}: save a label for each sample", x.string(),
               samples->rows(), y.string(), labels->rows());
     opened.classes = classes_in(*labels);
   }

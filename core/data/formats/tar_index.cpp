@@ -27,43 +27,44 @@ constexpr size_t kReadAhead = 64 << 10;  // bytes; headers are far apart
 class Archive {
  public:
   explicit Archive(const std::string& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    HM_ENSURE(fd_, "{}: {}", path_, std::strerror(errno));
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    HM_ENSURE(fd_, "{}", std::strerror(errno));
     look();
     open();
   }
 
-  // Appends the next member if it is a regular file. Returns false at the end.
-  bool next(std::vector<TarMember>& members) {
+  // Adds the next member if it is a regular file, or counts a link. Returns false at the end.
+  bool next(TarIndex& index) {
     archive_entry* entry = nullptr;
     const int status = archive_read_next_header(archive_.get(), &entry);
     if (status == ARCHIVE_EOF) {
       check_end();
       return false;
     }
-    HM_ENSURE(status >= ARCHIVE_WARN, "{}: {}", path_, reason());
+    HM_ENSURE(status >= ARCHIVE_WARN, "{}", reason());
     const char* const name = archive_entry_pathname(entry);
-    HM_ENSURE(name != nullptr, "{}: a member without a name", path_);
+    HM_ENSURE(name != nullptr, "a member without a name");
     check_name(name);
     TarMember member{name, archive_filter_bytes(archive_.get(), -1), archive_entry_size(entry)};
     HM_ENSURE(member.size >= 0 && member.size <= size_ - member.offset,
-              "{}: truncated, {} has {} bytes and {} are there", path_, name, member.size,
-              std::max<int64_t>(0, size_ - member.offset));
+              "truncated, {} has {} bytes and {} are there: pack or download it again", name,
+              member.size, std::max<int64_t>(0, size_ - member.offset));
     end_ = std::max(end_, member.offset + (member.size + kBlock - 1) / kBlock * kBlock);
-    const bool plain = archive_entry_filetype(entry) == AE_IFREG &&
-                       archive_entry_hardlink(entry) == nullptr &&
-                       archive_entry_sparse_count(entry) == 0;
-    if (plain) members.push_back(std::move(member));
+    const auto type = archive_entry_filetype(entry);
+    if (type == AE_IFLNK || archive_entry_hardlink(entry) != nullptr)
+      ++index.links;
+    else if (type == AE_IFREG && archive_entry_sparse_count(entry) == 0)
+      index.members.push_back(std::move(member));
     return true;
   }
 
  private:
   void look() {
     struct stat status {};
-    HM_ENSURE(::fstat(fd_.get(), &status) == 0, "{}: {}", path_, std::strerror(errno));
-    HM_ENSURE(S_ISREG(status.st_mode), "{}: not a regular file", path_);
+    HM_ENSURE(::fstat(fd_.get(), &status) == 0, "{}", std::strerror(errno));
+    HM_ENSURE(S_ISREG(status.st_mode), "not a regular file");
     size_ = status.st_size;
-    HM_ENSURE(size_ > 0, "{}: empty file", path_);
+    HM_ENSURE(size_ > 0, "empty file");
     std::array<unsigned char, 4> start{};
     const ssize_t n = ::pread(fd_.get(), start.data(), start.size(), 0);
     const std::string_view magic(reinterpret_cast<const char*>(start.data()),
@@ -73,15 +74,15 @@ class Archive {
                                          "7zX",
                                          "\x28\xb5\x2f\xfd"})
       HM_ENSURE(!magic.starts_with(known),
-                "{}: compressed: samples are read by their offset, so decompress it", path_);
+                "compressed: samples are read by their offset, so decompress it");
   }
 
   void open() {
     archive_.reset(archive_read_new());
-    HM_ENSURE(archive_ != nullptr, "{}: out of memory", path_);
+    HM_ENSURE(archive_ != nullptr, "out of memory");
     archive_read_support_format_tar(archive_.get());
-    HM_ENSURE(archive_read_open_fd(archive_.get(), fd_.get(), kReadAhead) == ARCHIVE_OK, "{}: {}",
-              path_, reason());
+    HM_ENSURE(archive_read_open_fd(archive_.get(), fd_.get(), kReadAhead) == ARCHIVE_OK, "{}",
+              reason());
   }
 
   std::string reason() const {
@@ -89,10 +90,10 @@ class Archive {
     return text != nullptr ? text : "not a tar archive";
   }
 
-  void check_name(const std::string& name) const {
+  static void check_name(const std::string& name) {
     const std::filesystem::path path(name);
     const bool out = path.is_absolute() || std::ranges::find(path, "..") != path.end();
-    HM_ENSURE(!out, "{}: the name {} leads out of the archive: refused", path_, name);
+    HM_ENSURE(!out, "the name {} leads out of the archive", name);
   }
 
   // An archive ends with blocks of zeros. They are missing if it was cut between two members.
@@ -100,14 +101,13 @@ class Archive {
     std::array<char, kBlock> block;
     const ssize_t n = ::pread(fd_.get(), block.data(), block.size(), end_);
     HM_ENSURE(n == kBlock && std::ranges::count(block, '\0') == kBlock,
-              "{}: truncated, its end mark is missing", path_);
+              "truncated, its end mark is missing: pack or download it again");
   }
 
   struct Free {
     void operator()(archive* a) const { archive_read_free(a); }
   };
 
-  const std::string path_;
   const Fd fd_;
   int64_t size_ = 0, end_ = 0;
   std::unique_ptr<archive, Free> archive_;
@@ -115,12 +115,12 @@ class Archive {
 
 }  // namespace
 
-std::vector<TarMember> index_tar(const std::string& path) {
+TarIndex index_tar(const std::string& path) {
   Archive archive(path);
-  std::vector<TarMember> members;
-  while (archive.next(members)) {
+  TarIndex index;
+  while (archive.next(index)) {
   }
-  return members;
+  return index;
 }
 
 }  // namespace howmany

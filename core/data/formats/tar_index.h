@@ -14,8 +14,13 @@ struct TarMember {
   int64_t offset = 0, size = 0;  // of its data in the archive, in bytes
 };
 
-// Returns the regular files in the order of the archive. Throws Error with the path if it is not a
-// tar archive, is compressed, truncated or damaged, or if a name points outside it ("../x", "/x").
-std::vector<TarMember> index_tar(const std::string& path);
+struct TarIndex {
+  std::vector<TarMember> members;  // the regular files, in the order of the archive
+  int64_t links = 0;               // not among the members
+};
+
+// Throws Error with only the reason if the file is not a tar archive, is compressed, truncated or
+// damaged, or if a name points outside it ("../x", "/x").
+TarIndex index_tar(const std::string& path);
 
 }  // namespace howmany

@@ -19,6 +19,16 @@ constexpr int64_t kFirstRead = 4096;  // bytes; contains most headers
 constexpr int64_t kReadGrowth = 16;
 constexpr int64_t kTailBytes = 64;
 
+// No image encoding needs more than 8 bytes per pixel, so a larger file is not an image.
+int64_t checked_size(int64_t bytes, int64_t max_pixels) {
+  HM_ENSURE(bytes > 0, "empty file");
+  HM_ENSURE(bytes / 8 <= max_pixels + kFirstRead, "{} bytes is more than {} pixels need", bytes,
+            max_pixels);
+  return bytes;
+}
+
+}  // namespace
+
 class File {
  public:
   // O_NONBLOCK, so that open() returns for a named pipe.
@@ -27,15 +37,11 @@ class File {
     HM_ENSURE(fd_, "{}", std::strerror(errno));
   }
 
-  // No image encoding needs more than 8 bytes per pixel, so a larger file is not an image.
-  int64_t size(int64_t max_pixels) const {
+  int64_t size() const {
     struct stat status {};
     HM_ENSURE(::fstat(fd_.get(), &status) == 0, "{}", std::strerror(errno));
     HM_ENSURE(!S_ISDIR(status.st_mode), "is a directory");
     HM_ENSURE(S_ISREG(status.st_mode), "not a regular file");
-    HM_ENSURE(status.st_size > 0, "empty file");
-    HM_ENSURE(status.st_size / 8 <= max_pixels + kFirstRead, "{} bytes is more than {} pixels need",
-              status.st_size, max_pixels);
     return status.st_size;
   }
 
@@ -54,11 +60,9 @@ class File {
   const Fd fd_;
 };
 
-}  // namespace
-
 void read_file(const std::string& path, int64_t max_pixels, std::vector<uint8_t>& bytes) {
   const File file(path);
-  fit(bytes, file.size(max_pixels));
+  fit(bytes, checked_size(file.size(), max_pixels));
   file.read(0, bytes);
 }
 
@@ -70,11 +74,19 @@ void read_part(const std::string& path, int64_t offset, int64_t size, std::vecto
 
 void FileCheck::operator()(const std::string& path) {
   const File file(path);
-  const int64_t total = file.size(max_pixels_);
+  check(file, 0, file.size());
+}
+
+void FileCheck::operator()(const std::string& path, int64_t offset, int64_t size) {
+  check(File(path), offset, size);
+}
+
+void FileCheck::check(const File& file, int64_t offset, int64_t total) {
+  checked_size(total, max_pixels_);
   Size size;
   for (int64_t n = std::min(kFirstRead, total);; n = std::min(n * kReadGrowth, total)) {
     fit(bytes_, n);
-    file.read(0, bytes_);
+    file.read(offset, bytes_);
     try {
       size = decoder_.open(bytes_, max_pixels_);
       break;
@@ -88,10 +100,10 @@ void FileCheck::operator()(const std::string& path) {
   }
   std::array<uint8_t, kTailBytes> buffer;
   const auto tail = std::span(buffer).first(static_cast<size_t>(std::min(kTailBytes, total)));
-  file.read(total - static_cast<int64_t>(tail.size()), tail);
+  file.read(offset + total - static_cast<int64_t>(tail.size()), tail);
   if (ends_as_image(tail)) return;
   fit(bytes_, total);
-  file.read(0, bytes_);
+  file.read(offset, bytes_);
   decoder_.open(bytes_, max_pixels_);
   decoder_.decode(1, {0, 0, size.width, size.height});
 }

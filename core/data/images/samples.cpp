@@ -45,7 +45,8 @@ struct Scratch {
 
 }  // namespace
 
-ImageSamples::ImageSamples(const ImageFolderOptions& options) : options_(options) {}
+ImageSamples::ImageSamples(const ImageFolderOptions& options, bool has_labels)
+    : options_(options), has_labels_(has_labels) {}
 
 void ImageSamples::get(int64_t index, uint64_t key, void* x, void* y) const {
   HM_REQUIRE(index >= 0 && index < size(), "[images] sample {} of {}", index, size());
@@ -54,6 +55,7 @@ void ImageSamples::get(int64_t index, uint64_t key, void* x, void* y) const {
   for (int64_t tried = 0; tried < candidates; ++tried) {
     const int64_t candidate = (index + tried) % size();
     if (!load(candidate, rng, static_cast<float*>(x))) continue;
+    if (!has_labels_) return;
     const int64_t label = label_of(candidate);
     std::memcpy(y, &label, sizeof label);
     return;

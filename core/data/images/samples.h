@@ -18,9 +18,12 @@ namespace howmany {
 
 class ImageSamples : public ImageDataset {
  public:
-  explicit ImageSamples(const ImageFolderOptions& options);
+  // Without labels, y has no elements.
+  ImageSamples(const ImageFolderOptions& options, bool has_labels);
 
-  SampleSpec spec() const override { return {.x = {options_.size, options_.size, 3}}; }
+  SampleSpec spec() const override {
+    return {.x = {options_.size, options_.size, 3}, .y = has_labels_ ? Shape() : Shape({0})};
+  }
   void get(int64_t index, uint64_t key, void* x, void* y) const override;
   StageTimes stages() const override;
   std::vector<BadImage> replaced() const override;
@@ -29,8 +32,8 @@ class ImageSamples : public ImageDataset {
   // Reads the file's bytes. `bytes` and `path` are buffers that the thread reuses; `path` is
   // scratch for the file name. Throws Error with only the reason.
   virtual void read(int64_t index, std::string& path, std::vector<uint8_t>& bytes) const = 0;
-  virtual int64_t label_of(int64_t index) const = 0;
-  virtual std::string origin() const = 0;  // folder or archive
+  virtual int64_t label_of(int64_t index) const = 0;  // if the samples have labels
+  virtual std::string origin() const = 0;             // folder or archive
   const ImageFolderOptions& options() const { return options_; }
 
  private:
@@ -45,6 +48,7 @@ class ImageSamples : public ImageDataset {
   void make(int64_t index, const Rng& rng, float* x) const;
 
   ImageFolderOptions options_;
+  bool has_labels_;
   mutable Tally tally_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::string> replaced_;

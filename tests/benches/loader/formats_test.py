@@ -62,6 +62,22 @@ class Formats(programs.TestCase):
                     self.assertEqual(row["name"], f"loader/{name}/workers:2/batch:4/prefetch:2/as:{kind}")
                     self.assertGreater(row["samples_per_s"], 0)
 
+    def test_bad_images_of_a_tar_are_counted_and_links_noted(self):
+        path = self.folder / "a.tar"
+        with tarfile.open(path, "w") as archive:
+            for i, body in enumerate([images.png()] * 8 + [b"no image"]):
+                member = tarfile.TarInfo(f"{i}.png")
+                member.size = len(body)
+                archive.addfile(member, io.BytesIO(body))
+            link = tarfile.TarInfo("9.png")
+            link.type, link.linkname = tarfile.SYMTYPE, "0.png"
+            archive.addfile(link)
+        self.rows("--data", path, "--workers", 1)
+        context = json.loads(self.out.read_text())["context"]
+        self.assertEqual([context["loader_files_used"], context["loader_files_bad"]], ["8", "1"])
+        self.assertIn("a.tar:8.png: ", context["loader_first_bad"])
+        self.assertIn("1 link", context["loader_notes"])
+
     def test_what_cannot_be_opened_is_one_line_and_2(self):
         escape = self.folder / "escape.tar"
         with tarfile.open(escape, "w") as archive:

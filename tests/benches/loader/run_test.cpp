@@ -40,10 +40,10 @@ TEST(LoaderRun, MemoryOfWorkersThatAreProcessesIsCountedToo) {
 }
 
 TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
-  std::vector<std::string> files;
+  std::vector<FilePart> files;
   {
     const LoaderData data(painted());
-    files = data.files();
+    files = data.parts();
     EXPECT_EQ(files.size(), 24u);
     EXPECT_TRUE(data.bad().empty());
     EXPECT_EQ(data.sample_bytes(), 32 * 32 * 3 * 4 + 8);
@@ -54,7 +54,7 @@ TEST(LoaderData, PaintedImagesDecodeAndAreGoneAfterwards) {
     EXPECT_EQ(data.stages().pixels, 64 * 48);
     EXPECT_GT(data.stages().decode_s, 0);
   }
-  for (const std::string& file : files) EXPECT_FALSE(fs::exists(file));
+  for (const FilePart& file : files) EXPECT_FALSE(fs::exists(file.path));
 }
 
 TEST(LoaderData, AFolderIsThinnedEvenlyAndSaysHowManyItHas) {
@@ -65,10 +65,21 @@ TEST(LoaderData, AFolderIsThinnedEvenlyAndSaysHowManyItHas) {
   folder.write("a/broken.jpg", "no image");
   const LoaderData data({.data = folder.path(), .size = 8, .most = 7});
   EXPECT_EQ(data.listed(), 21);
-  EXPECT_LE(data.files().size(), 7u);
-  EXPECT_GE(data.files().size(), 6u);  // the broken file may be among them
-  EXPECT_THAT(data.files().front(), HasSubstr("/a/"));
-  EXPECT_THAT(data.files().back(), HasSubstr("/b/"));
+  EXPECT_LE(data.parts().size(), 7u);
+  EXPECT_GE(data.parts().size(), 6u);  // the broken file may be among them
+  EXPECT_THAT(data.parts().front().path, HasSubstr("/a/"));
+  EXPECT_THAT(data.parts().back().path, HasSubstr("/b/"));
+}
+
+TEST(LoaderData, OfALargeFileAPartIsRead) {
+  const testing_support::TempFolder folder;
+  const std::string file = folder.write("a.u16", "");
+  fs::resize_file(file, int64_t{4} << 30);  // sparse
+  const LoaderData data({.data = file});
+  EXPECT_GT(data.listed(), 3 * data.samples().size());
+  EXPECT_GT(data.samples().size(), data.listed() / 5);
+  ASSERT_EQ(data.parts().size(), 1u);
+  EXPECT_LT(data.parts()[0].size, int64_t{2} << 30);
 }
 
 TEST(LoaderData, WhatCannotBeLoadedIsRefused) {
@@ -125,7 +136,7 @@ TEST(LoaderRun, AFailingSampleEndsEveryRank) {
   for (int i = 0; i < 8; ++i)
     folder.write("a/" + std::to_string(i) + ".jpg", testing_support::jpeg_file(16, 16));
   const LoaderData data({.data = folder.path(), .size = 8});
-  for (const std::string& file : data.files()) fs::remove(file);
+  for (const FilePart& file : data.parts()) fs::remove(file.path);
   LoaderRun run = brief();
   run.ranks = 2;
   EXPECT_THROW(run_loader(data, run), Error);
@@ -133,8 +144,8 @@ TEST(LoaderRun, AFailingSampleEndsEveryRank) {
 
 TEST(PageCache, WhatWasReadIsInMemoryAndWhatWasEvictedIsNot) {
   const testing_support::TempFolder folder;
-  const std::vector<std::string> files = {folder.write("x", std::string(1 << 16, 'x')),
-                                          folder.write("empty", "")};
+  const std::vector<FilePart> files = {{folder.write("x", std::string(1 << 16, 'x')), 5000, 20000},
+                                       {folder.write("empty", ""), 0, 0}};
   read_in(files);
   const auto warm = resident_fraction(files);
   if (!warm) GTEST_SKIP() << "the system does not tell";
@@ -142,9 +153,9 @@ TEST(PageCache, WhatWasReadIsInMemoryAndWhatWasEvictedIsNot) {
   evict(files);
   EXPECT_LE(*resident_fraction(files), 1);  // a file system in memory keeps its pages
   EXPECT_FALSE(resident_fraction({}));
-  EXPECT_FALSE(resident_fraction({folder / "gone"}));
-  evict({folder / "gone"});
-  read_in({folder / "gone"});
+  EXPECT_FALSE(resident_fraction({{folder / "gone", 0, 1}}));
+  evict({{folder / "gone", 0, 1}});
+  read_in({{folder / "gone", 0, 1}});
 }
 
 TEST(BlockMeans, AreOfEqualStretches) {

@@ -22,8 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using namespace testing_support;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string refusal(const std::string& path, const DataOptions& options = {}) {
   return message_of<Error>([&] { open_data(path, options); });
@@ -60,7 +62,8 @@ TEST(OpenData, AFolderOfClassFolders) {
   EXPECT_EQ(data.format, "image_folder");
   EXPECT_EQ(data.classes, 2);
   EXPECT_EQ(data.images, data.dataset.get());
-  EXPECT_THAT(data.files, ElementsAre(folder / "a b\n/x.jpg", folder / "c/y.jpg"));
+  EXPECT_EQ(data.images->part_of(0).path, folder / "a b\n/x.jpg");
+  EXPECT_EQ(data.images->part_of(1).path, folder / "c/y.jpg");
 }
 
 // ---- raw tensors
@@ -84,11 +87,10 @@ TEST(RawTensors, RowsAreSamples) {
 
 TEST(RawTensors, ReadEveryKnownTypeOfNumPy) {
   const TempFolder folder;
-  const std::vector<std::pair<std::string, Dtype>> types = {{"<f4", Dtype::f32},
-                                                            {"<f8", Dtype::f64},
-                                                            {"<i4", Dtype::i32},
-                                                            {"<i8", Dtype::i64},
-                                                            {"|u1", Dtype::u8}};
+  const std::vector<std::pair<std::string, Dtype>> types = {
+      {"<f4", Dtype::f32}, {"<f8", Dtype::f64}, {"<i4", Dtype::i32}, {"<i8", Dtype::i64},
+      {"|u1", Dtype::u8},  {"|b1", Dtype::i32}, {"|i1", Dtype::i32}, {"<i2", Dtype::i32},
+      {"<u2", Dtype::i32}, {"<u4", Dtype::i64}, {">u1", Dtype::u8}};
   for (const int version : {1, 2, 3})
     for (const auto& [descr, dtype] : types) {
       folder.write("a.npy",
@@ -108,6 +110,37 @@ TEST(RawTensors, Float16IsReadAsF32) {
   EXPECT_EQ(data.dataset->spec().x_dtype, Dtype::f32);
   EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).x),
               ElementsAre(1, -2, 65504, 0x1p-24F, INFINITY, 0.0999755859375F));
+}
+
+template <class Stored, class Read>
+std::vector<Read> read_as(const std::string& descr, const std::vector<Stored>& values) {
+  const TempFolder folder;
+  folder.write("a.npy", npy_file<Stored>(descr, "(1, 3)", values));
+  return row<Read, int64_t>(*open_data(folder / "a.npy", {}).dataset, 0).x;
+}
+
+TEST(RawTensors, ShortIntegersKeepTheirValues) {
+  EXPECT_THAT((read_as<int8_t, int32_t>("|i1", {-128, 0, 127})), ElementsAre(-128, 0, 127));
+  EXPECT_THAT((read_as<uint8_t, int32_t>("|b1", {0, 1, 1})), ElementsAre(0, 1, 1));
+  EXPECT_THAT((read_as<int16_t, int32_t>("<i2", {-32768, 0, 1})), ElementsAre(-32768, 0, 1));
+  EXPECT_THAT((read_as<uint16_t, int32_t>("<u2", {65535, 0, 1})), ElementsAre(65535, 0, 1));
+  EXPECT_THAT((read_as<uint32_t, int64_t>("<u4", {4294967295, 0, 1})),
+              ElementsAre(4294967295, 0, 1));
+}
+
+TEST(RawTensors, LabelsMayBeOfAnyIntegerType) {
+  const TempFolder folder;
+  folder.write("a.NPY", npy_file<float>("<f4", "(2, 1)", {1, 2}));
+  folder.write("a.labels.NPY", npy_file<uint16_t>("<u2", "(2,)", {0, 4}));
+  const OpenedData data = open_data(folder / "a.NPY", {});
+  EXPECT_EQ(data.classes, 5);
+  EXPECT_THAT((row<float, int32_t>(*data.dataset, 1).y), ElementsAre(4));
+}
+
+TEST(RawTensors, HeadersOfPython2AreRead) {
+  const TempFolder folder;
+  folder.write("a.npy", npy_around(npy_header("<f4", "(2L, 1L)"), std::string(8, '\0')));
+  EXPECT_EQ(open_data(folder / "a.npy", {}).dataset->spec().x, Shape({1}));
 }
 
 TEST(RawTensors, WithoutLabelsYHasNoElements) {
@@ -131,7 +164,8 @@ TEST(RawTensors, BadFilesAreNamedWithTheReason) {
       {npy_around(npy_header("<f8", "(1152921504606846977,)"), four), "truncated"},
       {npy_around(npy_header(">f4", "(4,)"), four), "big-endian"},
       {npy_around(npy_header("<c8", "(4,)"), four), "'<c8'"},
-      {npy_around(npy_header("|O", "(4,)"), four), "not understood"},
+      {npy_around(npy_header("|O", "(4,)"), four), "'|O'"},
+      {npy_around(npy_header("", "(4,)"), four), "''"},
       {npy_around("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4,), }", four),
        "structured"},
       {npy_around(npy_header("<f4", "(2, 2)", "True"), four), "Fortran order"},
@@ -187,6 +221,40 @@ TEST(Tokens, LabelsAreTheTokensAfter) {
   }
 }
 
+// The header of llm.c: 256 numbers, of which three are used.
+std::string llmc_header(int32_t kind, int32_t tokens) {
+  std::vector<int32_t> header(256);
+  header[0] = kind;
+  header[1] = kind == 20240520 ? 1 : 7;
+  header[2] = tokens;
+  return ids_file(header);
+}
+
+TEST(Tokens, HeadersOfLlmcAreKnown) {
+  const TempFolder folder;
+  const std::vector<std::string> paths = {
+      folder.write("a.bin", llmc_header(20240520, 5) + ids_file<uint16_t>({1, 2, 3, 4, 5})),
+      folder.write("b.BIN", llmc_header(20240801, 5) + ids_file<uint32_t>({1, 2, 3, 4, 5}))};
+  for (const std::string& path : paths) {
+    const OpenedData data = open_data(path, {.sequence = 2});
+    EXPECT_EQ(data.dataset->size(), 2);
+    EXPECT_THAT((row<int64_t, int64_t>(*data.dataset, 1).y), ElementsAre(4, 5));
+    EXPECT_THAT(data.notes, IsEmpty());
+  }
+  EXPECT_THAT(refusal(folder.write("c.bin", llmc_header(20240520, 9) + "abcd")),
+              AllOf(HasSubstr("c.bin"), HasSubstr("9 tokens"), HasSubstr("2 are there")));
+  EXPECT_THAT(refusal(folder.write("model.bin", llmc_header(20240326, 9))),
+              AllOf(HasSubstr("model.bin"), HasSubstr("20240326")));
+}
+
+TEST(Tokens, WithoutAHeaderTheNumberOfBitsIsNoted) {
+  const TempFolder folder;
+  const std::string ids = ids_file<uint16_t>({1, 2, 3, 4, 5, 6, 7, 8});
+  EXPECT_THAT(open_data(folder.write("a.bin", ids), {.sequence = 2}).notes,
+              ElementsAre(HasSubstr("16 bits")));
+  EXPECT_THAT(open_data(folder.write("a.u16", ids), {.sequence = 2}).notes, IsEmpty());
+}
+
 TEST(Tokens, RefuseFilesThatAreNoTokens) {
   const TempFolder folder;
   EXPECT_THAT(refusal(folder.write("a.u32", "123456")), HasSubstr("no whole number"));
@@ -234,6 +302,36 @@ TEST(Csv, ColumnsMayBeCalledByNumbers) {
   EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).x), ElementsAre(5, 6));
 }
 
+TEST(Csv, AMarkAndEmptyLinesAreSkipped) {
+  const TempFolder folder;
+  const OpenedData data = open_data(
+      folder.write("a.CSV", "\xef\xbb\xbf\r\nw,h,label\r\n\r\n1,2,0\r\n  \r\n3,4,1\r\n\r\n"), {});
+  ASSERT_EQ(data.dataset->size(), 2);
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).x), ElementsAre(1, 2));
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 1).x), ElementsAre(3, 4));
+  EXPECT_EQ(data.dataset->name_of(1), folder / "a.CSV line 6");
+}
+
+TEST(Csv, TheLabelMayHaveCapitals) {
+  const TempFolder folder;
+  const OpenedData data = open_data(folder.write("a.csv", " Label ,f1,f2\n3,1,2\n4,3,4\n"), {});
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 1).x), ElementsAre(3, 4));
+  EXPECT_THAT((row<float, int64_t>(*data.dataset, 1).y), ElementsAre(4));
+}
+
+// pandas writes numbers if its columns have no names, and an index with an empty name.
+TEST(Csv, NumbersOfColumnsAreAHeaderAndNoted) {
+  const TempFolder folder;
+  for (const char* header : {"0,1,2", ",0,1"}) {
+    const OpenedData data =
+        open_data(folder.write("a.csv", std::string(header) + "\n5,6,1\n7,8,0\n"), {});
+    EXPECT_EQ(data.dataset->size(), 2);
+    EXPECT_THAT(data.notes, Contains(HasSubstr("line 1 (0 to")));
+  }
+  EXPECT_EQ(open_data(folder.write("a.csv", "0,1\n5,0\n"), {}).dataset->size(), 2);
+  EXPECT_EQ(open_data(folder.write("a.csv", "0,1,3\n5,0,1\n"), {}).dataset->size(), 2);
+}
+
 TEST(Csv, BadFilesAreNamedWithTheLine) {
   const TempFolder folder;
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -241,8 +339,11 @@ TEST(Csv, BadFilesAreNamedWithTheLine) {
       {"a,label\n", "no rows"},
       {"1\n2\n", "line 1: 1 column"},
       {"1,2\n3\n", "line 2: 1 fields"},
-      {"1,2\n\n3,4\n", "line 2: an empty line"},
+      {"\n\n", "no rows"},
       {"1,2\nx,4\n", "line 2: 'x' in column 1"},
+      {"age,label\nx,4\n", "line 2: 'x' in column 1 (age)"},
+      {"age,label\nNA,4\n", "fill in missing values"},
+      {"1,5;2,5;0\n", "separate the fields by commas"},
       {"1,y,3\n1,2,3\n", "line 1: 'y' in column 2"},
       {"1,2\n,4\n", "line 2: '' in column 1"},
       {"1,2\n3,\n", "line 2: no label"},
@@ -250,9 +351,6 @@ TEST(Csv, BadFilesAreNamedWithTheLine) {
       {"1,2\n3,\"4\"5\n", "line 2: text after a closing quote"},
       {"1,2\n3,4\"\n", "line 2: a quote inside"},
       {"1,2\r3,4\n", "line 1: a carriage return"},
-      {"\xef\xbb\xbf"
-       "1,2\n",
-       "byte order mark"},
       {std::string("\xff\xfe"
                    "1\0,\0",
                    6),
@@ -335,11 +433,9 @@ TEST(TarShards, BadArchivesAreNamedWithTheReason) {
       {good, "end mark"},
       {good.substr(0, 700), "truncated"},
       {good.substr(0, 100), "Unrecognized"},
-      {tar_member("a.jpg", jpeg_file(8, 8)) + tar_end(), "no a.cls"},
-      {tar_member("a.jpg", jpeg_file(8, 8)) + tar_member("a.cls", "cat") + tar_end(),
-       "expected a class number"},
-      {tar_member("a.jpg", "x") + tar_member("a.png", "x") + tar_end(), "two images"},
-      {tar_member("a.txt", "x") + tar_end(), "no KEY.jpg"}};
+      {tar_member("a.jpg", "x") + tar_end(), "a.jpg (neither JPEG"},
+      {tar_member("a.jpg", "", '2') + tar_end(), "1 link"},
+      {tar_member("a.txt", "x") + tar_end(), "it has .txt"}};
   for (const auto& [bytes, why] : cases) {
     folder.write("a.tar", bytes);
     EXPECT_THAT(refusal(folder / "a.tar"), HasSubstr(why));
@@ -357,18 +453,118 @@ TEST(TarShards, RefuseCompressedArchives) {
   }
 }
 
-TEST(TarShards, ABadImageIsNamedOrReplaced) {
+std::string image_member(const std::string& name) { return tar_member(name, jpeg_file(24, 24)); }
+
+// Opens a.tar of these members.
+OpenedData open_members(const std::string& members, OnBadImage on_bad = OnBadImage::refuse) {
+  static const TempFolder folder;
+  DataOptions options = plain_images();
+  options.images.on_bad = on_bad;
+  return open_data(folder.write("a.tar", members + tar_end()), options);
+}
+
+std::vector<int64_t> labels_of(const OpenedData& data) {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < data.dataset->size(); ++i)
+    for (const int64_t label : row<float, int64_t>(*data.dataset, i).y) labels.push_back(label);
+  return labels;
+}
+
+TEST(TarShards, LabelsAreNotNeeded) {
+  const OpenedData data = open_members(image_member("0.jpg") + tar_member("0.txt", "a cat") +
+                                       tar_member("0.json", R"({"url": "x"})"));
+  EXPECT_EQ(data.dataset->spec().y, Shape({0}));
+  EXPECT_EQ(data.classes, 0);
+  EXPECT_THAT(data.notes, IsEmpty());
+  row<float, int64_t>(*data.dataset, 0);
+}
+
+TEST(TarShards, LabelsOfSomeSamplesAreNotUsed) {
+  const OpenedData data =
+      open_members(image_member("0.jpg") + tar_member("0.cls", "1") + image_member("1.jpg"));
+  EXPECT_EQ(data.classes, 0);
+  EXPECT_THAT(data.notes,
+              ElementsAre(AllOf(HasSubstr("1 of 2 samples"), HasSubstr("a.tar:1.jpg"))));
+}
+
+TEST(TarShards, LabelsMayBeWordsOrJson) {
+  const auto pair = [](const std::string& type, const std::string& first,
+                       const std::string& second) {
+    return labels_of(open_members(image_member("0.jpg") + tar_member("0." + type, first) +
+                                  image_member("1.jpg") + tar_member("1." + type, second)));
+  };
+  EXPECT_THAT(pair("cls", "dog\n", "cat\r\n"), ElementsAre(1, 0));
+  EXPECT_THAT(pair("CLS", "3\n", " 0 "), ElementsAre(3, 0));
+  EXPECT_THAT(pair("json", R"({"label": 3})", R"({"label": 1, "url": "x"})"), ElementsAre(3, 1));
+  EXPECT_THAT(pair("json", R"({"class": "dog"})", R"({"cls": "cat"})"), ElementsAre(1, 0));
+  EXPECT_THAT(pair("json", "3", "\"3\""), ElementsAre(3, 3));
+  EXPECT_THAT(pair("json", "{\"label\": 3", "[1]"), IsEmpty());
+  EXPECT_THAT(pair("cls", "-1", "0.5"), IsEmpty());
+}
+
+TEST(TarShards, KeysAreThoseOfWebdataset) {
+  const OpenedData data =
+      open_members(tar_member("./._0.jpg", "mac") + image_member("./0.JPG") +
+                   tar_member("./._0.cls", "mac") + tar_member("./0.CLS", "1") +
+                   image_member("train.v1/1.0.jpeg") + tar_member("train.v1/1.0.cls", "2"));
+  EXPECT_THAT(labels_of(data), ElementsAre(1, 2));
+  EXPECT_THAT(data.notes, IsEmpty());
+}
+
+TEST(TarShards, DifferencesFromWebdatasetAreNoted) {
+  const OpenedData data =
+      open_members(image_member("0.jpg") + image_member("1.a.jpg") + image_member("1.b.jpg") +
+                   tar_member("0.cls", "1") + tar_member("2.jpg", "", '2'));
+  EXPECT_EQ(data.dataset->size(), 3);
+  EXPECT_THAT(data.notes,
+              ElementsAre(HasSubstr("1 link"), HasSubstr("a.tar:0)"), HasSubstr("a.tar:1.b.jpg")));
+}
+
+TEST(TarShards, ShardsMayBeInSubfolders) {
   const TempFolder folder;
-  folder.write("a.tar", tar_member("a.jpg", "no image") + tar_member("a.cls", "0") +
-                            sample_members("b", "1", 100) + tar_end());
-  const OpenedData strict = open_data(folder / "a.tar", plain_images());
-  EXPECT_THROW((row<float, int64_t>(*strict.dataset, 0)), Error);
-  DataOptions skip = plain_images();
-  skip.images.on_bad = OnBadImage::skip;
-  const OpenedData data = open_data(folder / "a.tar", skip);
-  EXPECT_THAT((row<float, int64_t>(*data.dataset, 0).y), ElementsAre(1));
-  ASSERT_EQ(data.images->replaced().size(), 1u);
-  EXPECT_EQ(data.images->replaced()[0].path, folder / "a.tar:a.jpg");
+  folder.write("train/0.tar", sample_members("a", "1", 100) + tar_end());
+  folder.write("val/1.TAR", sample_members("b", "0", 100) + tar_end());
+  folder.write("val/._1.tar", "mac");
+  EXPECT_EQ(open_data(folder.path(), plain_images()).dataset->size(), 2);
+}
+
+TEST(TarShards, ABadShardIsNamedOrLeftOut) {
+  const TempFolder folder;
+  folder.write("0.tar", sample_members("a", "1", 100));  // without its end
+  folder.write("1.tar", sample_members("b", "0", 100) + tar_end());
+  DataOptions options = plain_images();
+  EXPECT_THAT(refusal(folder.path(), options), AllOf(HasSubstr("0.tar"), HasSubstr("skip")));
+  options.images.on_bad = OnBadImage::skip;
+  const OpenedData data = open_data(folder.path(), options);
+  EXPECT_EQ(data.dataset->size(), 1);
+  ASSERT_EQ(data.bad.size(), 1u);
+  EXPECT_EQ(data.bad[0].path, folder / "0.tar");
+}
+
+TEST(TarShards, BadImagesAreNamedOrLeftOut) {
+  const std::string jpeg = jpeg_file(24, 24);
+  const std::string members = tar_member("0.jpg", "no image") + tar_member("1.jpg", "") +
+                              tar_member("2.jpg", jpeg.substr(0, jpeg.size() / 2)) +
+                              sample_members("3", "1", 100);
+  EXPECT_THAT(message_of<Error>([&] { open_members(members); }),
+              AllOf(HasSubstr("3 of 4"), HasSubstr("a.tar:0.jpg"), HasSubstr("a.tar:1.jpg")));
+  const OpenedData data = open_members(members, OnBadImage::skip);
+  EXPECT_THAT(labels_of(data), ElementsAre(1));
+  EXPECT_EQ(data.bad.size(), 3u);
+  EXPECT_EQ(data.listed, 4);
+}
+
+TEST(TarShards, OpensAtMostAsManyImages) {
+  std::string members;
+  for (int i = 0; i < 8; ++i)
+    members += tar_member(std::to_string(i) + ".jpg", i < 4 ? "bad" : jpeg_file(8, 8));
+  const TempFolder folder;
+  DataOptions options = plain_images();
+  options.images.most = 2;
+  options.images.on_bad = OnBadImage::skip;
+  const OpenedData data = open_data(folder.write("a.tar", members + tar_end()), options);
+  EXPECT_EQ(data.listed, 8);
+  EXPECT_EQ(data.bad.size() + static_cast<size_t>(data.dataset->size()), 2u);
 }
 
 }  // namespace

@@ -430,15 +430,57 @@ TEST(ImageFolder, ReportsScanProgress) {
   EXPECT_EQ(opened.dataset->name_of(4999), folder / "a/04999.jpg");
 }
 
+TEST(ImageFolder, ImagesOfTheRootHaveNoClasses) {
+  const TempFolder root;
+  root.write("1.jpg", jpeg_file(8, 8));
+  root.write("0.PNG", png_file(8, 8));
+  root.write("labels/0.txt", "");
+  const ImageFolder folder = image_folder(root.path(), kPlain);
+  EXPECT_EQ(folder.dataset->name_of(0), root / "0.PNG");
+  EXPECT_EQ(folder.dataset->size(), 2);
+  EXPECT_TRUE(folder.classes.empty());
+  EXPECT_EQ(folder.dataset->spec().y, Shape({0}));
+  EXPECT_EQ(get(*folder.dataset, 1).label, -1);  // not written
+  EXPECT_THAT(folder.notes, ElementsAre("1 file of a format that is not read: .txt"));
+}
+
+TEST(ImageFolder, ImagesOutsideOfClassFoldersAreNoted) {
+  const TempFolder root;
+  for (const char* file : {"cat/1.jpg", "loose.jpg", "._loose.jpg", "cat/._1.jpg"})
+    root.write(file, jpeg_file(8, 8));
+  const ImageFolder folder = image_folder(root.path(), kPlain);
+  EXPECT_EQ(folder.dataset->size(), 1);
+  EXPECT_THAT(folder.notes, ElementsAre(HasSubstr("1 image outside")));
+}
+
+TEST(ImageFolder, PartsOfADataSetAreNoClasses) {
+  const TempFolder root;
+  for (const char* file : {"train/cat/1.jpg", "train/dog/2.jpg", "Val_2017/cat/3.jpg"})
+    root.write(file, jpeg_file(8, 8));
+  fs::create_directories(root / "annotations");
+  const ImageFolder folder = image_folder(root.path(), kPlain);
+  EXPECT_EQ(folder.dataset->size(), 3);
+  EXPECT_EQ(folder.dataset->name_of(1), root / "train/cat/1.jpg");
+  EXPECT_TRUE(folder.classes.empty());
+  EXPECT_THAT(folder.notes, ElementsAre(AllOf(HasSubstr("train"), HasSubstr("Val_2017"))));
+  EXPECT_EQ(image_folder(root / "train", kPlain).classes.size(), 2u);
+  root.write("dog/1.jpg", jpeg_file(8, 8));
+  EXPECT_EQ(image_folder(root.path(), kPlain).classes.size(), 4u);
+}
+
 TEST(ImageFolderBad, RefusesRootsThatAreNoDatasets) {
   const TempFolder root;
   EXPECT_THAT(folder_refusal(root / "missing"), HasSubstr("does not exist"));
-  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("no class folders"));
-  const std::string file = root.write("loose.jpg", jpeg_file(8, 8));
+  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("it has no files"));
+  const std::string file = root.write("notes.txt", "");
   EXPECT_THAT(folder_refusal(file), HasSubstr("not a folder"));
-  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("no class folders"));
-  fs::create_directories(root / "a");
-  EXPECT_THAT(folder_refusal(root.path()), HasSubstr("no usable image"));
+  EXPECT_THAT(folder_refusal(root.path()),
+              AllOf(HasSubstr("1 file"), HasSubstr(".txt"), HasSubstr("CLASS/FILE.jpg")));
+  root.write("a/X_train.npy", "");
+  EXPECT_THAT(folder_refusal(root.path()),
+              AllOf(HasSubstr("a/X_train.npy"), HasSubstr("x.npy and y.npy")));
+  root.write("a/0.BMP", "");
+  EXPECT_THAT(folder_refusal(root.path()), AllOf(HasSubstr("1 .bmp"), HasSubstr("Convert")));
   root.write("a/0.jpg", "");
   EXPECT_THAT(message_of<Error>([&] { skipping(root); }),
               AllOf(HasSubstr("no usable image"), HasSubstr("a/0.jpg (empty file)")));

@@ -50,10 +50,12 @@ class TorchLoader(programs.TestCase):
     @unittest.skipUnless(programs.python_that_runs("import torch, PIL"), "no Pillow in that Python")
     def test_images_in_class_folders_and_shards(self):
         photos = images.write_folder(self.folder / "photos")
-        with tarfile.open(self.folder / "0.tar", "w") as tar:
+        (photos / "cat" / "._mac.png").write_bytes(b"no image")
+        (self.folder / "shards" / "train").mkdir(parents=True)
+        with tarfile.open(self.folder / "shards" / "train" / "0.tar", "w") as tar:
             for file in photos.rglob("*.png"):
                 tar.add(file, file.name)
-        for data in (photos, self.folder / "0.tar"):
+        for data in (photos, photos / "dog", self.folder / "shards"):
             answer = self.answer(data)
             self.assertIsNone(answer["demand"])
             self.assertIsNone(answer["table"][0]["stall_fraction"])
@@ -80,7 +82,7 @@ class TorchLoader(programs.TestCase):
     def test_a_folder_without_samples_is_named(self):
         empty = self.folder / "empty"
         empty.mkdir()
-        self.assert_refused(self.workers(empty, "--quiet"), "no images in class folders or tar shards", code=3)
+        self.assert_refused(self.workers(empty, "--quiet"), "no images in folders or tar shards", code=3)
 
 
 class WithoutTorch(programs.TestCase):

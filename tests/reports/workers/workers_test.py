@@ -60,11 +60,13 @@ class Answer(FakeLoader):
 
     def test_files_that_could_not_be_read_are_told_with_what_training_does(self):
         note = ("2 of 21 files could not be read and were left out, the first is cat/7.jpg: empty; howmany train "
-                "refuses such a folder unless --on-bad-image skip.")
+                "refuses such data unless --on-bad-image skip.")
+        data_note = "The data: 24 files of a format that is not read: .bmp."
         done = self.workers("--workers", "1", FAKE_FAIL='{"look": "bad files"}')
         self.assertEqual(done.code, 0, done)
         self.assertIn(note, " ".join(done.out.split()))
         self.assertIn(note, self.answer()["notes"])
+        self.assertIn(data_note, self.answer()["notes"])
         self.assertNotIn("left out", self.workers("--workers", "1", out=self.folder / "good").out)
 
     def test_no_count_can(self):
