@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/text/format.h"
 
 namespace howmany::reports {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
+constexpr double kRises = 1.005;  // an efficiency that does not print as 1.00
 
 std::string to(const std::string& low, const std::string& high) {
   return fmt::format("90 % interval {} to {}", low, high);
@@ -27,6 +30,7 @@ class Decision {
     if (chosen != nullptr && o_.samples) f_.sentences.push_back(cost(*chosen));
     add_hopeful(chosen);
     if (!f_.basis.empty()) f_.sentences.push_back(f_.basis);
+    add_rising_rate();
     add_next_run();
   }
 
@@ -120,6 +124,19 @@ class Decision {
         fmt::format("{} may do: efficiency {} predicted ({}).", with_mode(*may),
                     format_ratio(may->efficiency.value),
                     to(format_ratio(may->efficiency.low), format_ratio(may->efficiency.high))));
+  }
+
+  void add_rising_rate() {
+    const auto rises = [&](const RateAt& one) {
+      return relative_efficiency(f_.measured.front(), one) > kRises;
+    };
+    const auto found = std::ranges::find_if(f_.measured, rises);
+    if (found == f_.measured.end()) return;
+    const int first = f_.measured.front().devices;
+    f_.sentences.push_back(fmt::format(
+        "The rate per {} is higher on {} than on {}: the rate on {} may be too low. Measure it "
+        "again. No efficiency above 1 is predicted.",
+        f_.noun, found->devices, first, first));
   }
 
   void add_next_run() {

@@ -116,10 +116,16 @@ std::string footnote(const Forecast& f) {
         : f.noun == kGpuNoun
             ? "No rehearsal was compared with a real run on GPUs yet."
             : "On CPUs, the cores that collectives use are missing in a rehearsal.");
+  const int node = f.options.devices_per_node;
   return fmt::format(
-      "Predicted rows: from the measured rates and {} published curves of weak scaling from {} "
-      "sources, not from a run. {} {}s per node (--devices-per-node).",
-      rung.curves, rung.sources, f.options.devices_per_node, f.noun);
+      "Predicted rows: from the measured rates and {} published curves of weak scaling from {}, "
+      "not "
+      "from a run. {} per node (--devices-per-node).{}",
+      rung.curves, number(rung.sources, "source"), number(node, f.noun),
+      holds_slow_networks(f.measured, last.devices, node)
+          ? " The network between nodes is not known, so the intervals beyond a node hold slow "
+            "ones."
+          : "");
 }
 
 // y(n) as the replay has it, from the measured loss at the largest measured number on.

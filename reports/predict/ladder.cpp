@@ -13,7 +13,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kMinScale = 0.02;  // of the residuals, as in predict-check
+constexpr double kFloor = 0.1;  // of the scale, per doubling, as in predict-check
 
 const Rung& rung_named(std::string_view name) {
   return *std::ranges::find(kRungs, name, &Rung::name);
@@ -44,14 +44,17 @@ const Rung& rung_of(const std::vector<RateAt>& measured, int devices, int device
 
 double loss_at(const std::vector<RateAt>& measured, const Rung& rung, double doublings) {
   const double before = -std::log(relative_efficiency(measured.front(), measured.back()));
-  return rung.a * doublings + (1 + rung.b * doublings) * before;
+  return std::max(before + (rung.a + rung.b * std::max(before, 0.0)) * doublings, 0.0);
 }
 
-// `scaled_by`: the loss to which the residuals are relative.
-Range efficiency_at(const Rung& rung, double loss, double scaled_by) {
-  const double scale = kMinScale + std::max(scaled_by, 0.0);
-  return {std::exp(-loss), std::exp(-(loss + rung.high * scale)),
-          std::exp(-(loss + rung.low * scale))};
+// The interval around `loss`, for residuals from `low` to `high`.
+Range efficiency_at(double loss, double scale, double low, double high) {
+  return {std::exp(-loss), std::exp(-(loss + high * scale)), std::exp(-(loss + low * scale))};
+}
+
+// Seconds of a step over those in one node, on a slow network.
+double slow_step(double nodes) {
+  return 1 + kSlowNetwork * 2 * (std::max(nodes, 1.0) - 1) / std::max(nodes, 1.0);
 }
 
 double width(const Range& range) { return std::log(range.high / range.low); }
@@ -76,8 +79,15 @@ Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_
     return result;
   }
   const double by_model = loss_at(measured, rung, doublings);
-  const double known = loss.value_or(by_model);
-  result.efficiency = efficiency_at(rung, known, std::max(known, by_model));
+  const double scale = kFloor * doublings + std::max(loss.value_or(0), by_model);
+  result.efficiency = loss ? efficiency_at(*loss, scale, rung.known_low, rung.known_high)
+                           : efficiency_at(by_model, scale, rung.low, rung.high);
+  Range& of_first = result.efficiency;
+  const double before = relative_efficiency(first, last), node = devices_per_node;
+  of_first.high = std::max(of_first.value, std::min(of_first.high, std::max(before, 1.0)));
+  if (!loss && holds_slow_networks(measured, devices, devices_per_node))
+    of_first.low = std::min(of_first.low, std::min(before, 1.0) * slow_step(last.devices / node) /
+                                              slow_step(devices / node));
   const double linear = first.per_s / first.devices * devices;
   const Range& e = result.efficiency;
   result.per_s = {linear * e.value, linear * e.low, linear * e.high};
@@ -90,8 +100,13 @@ Predicted predict_computed(double per_s, int devices, int devices_per_node, doub
   const Predicted by_model = predict(one, devices, devices_per_node);
   if (!by_model.refused.empty()) return by_model;
   const double rest = devices <= devices_per_node ? kRestInNode : kRestAcross;
-  const double unexplained = -rest * std::log(by_model.efficiency.value) / exchanges;
+  const double unexplained = rest * std::log2(static_cast<double>(devices)) / exchanges;
   return predict(one, devices, devices_per_node, computed_loss + unexplained);
+}
+
+bool holds_slow_networks(const std::vector<RateAt>& measured, int devices, int devices_per_node) {
+  const std::string_view rung = rung_of(measured, devices, devices_per_node).name;
+  return rung == "across" || rung == "base";
 }
 
 RungUsed rung_used(const std::vector<RateAt>& measured, int devices, int devices_per_node) {

@@ -4,13 +4,17 @@
 //
 // Model. With e(n) the rate per GPU relative to that of the smallest measured number, the loss is
 //   y(n) = -ln e(n). From the largest measured number m on, with d = log2(n / m),
-//   y(n) = a d + (1 + b d) y(m).
+//   y(n) = y(m) + a d + b d max(y(m), 0), and at least 0: no efficiency above 1 is predicted.
 // Rungs. a and b depend on the measured numbers and on the boundary of the node (rungs.h).
 //   Within a node: one number of GPUs was measured, or some. Across nodes: only a part of a node
 //   was measured; only one number, of a node or more (base); up to a whole node; or several nodes.
+//   a and b are halved on a rung if some source was otherwise predicted worse than by
+//   "the efficiency stays", from a fit without that source.
 // Interval. 90 %, split conformal (Lei et al. 2018): quantiles of the residuals of the published
-//   curves, relative to 0.02 + y(n). Each curve is predicted by a fit without its source or, if
-//   a rung has one source, without it.
+//   curves, relative to 0.1 d + y(n). Each curve is predicted by a fit without its source.
+// Networks. From a part of a node, or from one number of GPUs, nothing is known of the network. The
+//   interval then holds slow ones: the exchange of a ring of N nodes takes 2 (N - 1) / N times that
+//   of two nodes, which takes kSlowNetwork times as long as a step.
 // Limits. Nothing is predicted further than the published curves of a rung reach. The loader, the
 //   network and the size of the model enter only through the measured rates. The interval does not
 //   include their spread.
@@ -47,16 +51,19 @@ struct Predicted {
 
 // Predicts the rate on `devices` GPUs. `measured` is sorted by devices. Throws InputError if it is
 // empty, holds a number twice or a rate that is not above 0, or its largest number is not below
-// `devices`. `loss` is y(devices) if it is known better than by the model, as from a replay. The
-// interval is then at least as wide as around the model's own prediction.
+// `devices`. `loss` is y(devices) if it is known better than by the model, as from a replay on a
+// known network. The interval is then as wide as published curves spread, or wider.
 Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_per_node,
                   std::optional<double> loss = {});
 
 // Predicts the rate on `devices` GPUs from that on one, if the loss of the exchanges is computed
-// (preset.h). The rest of the loss is that part of the first rung's which computed exchanges leave
-// unexplained, over `exchanges`: the number of micro-batches for each exchange.
+// (preset.h). The rest of the loss is that which computed exchanges leave unexplained in published
+// curves, over `exchanges`: the number of micro-batches for each exchange.
 Predicted predict_computed(double per_s, int devices, int devices_per_node, double computed_loss,
                            double exchanges);
+
+// True if the interval of predict() without a loss holds slow networks.
+bool holds_slow_networks(const std::vector<RateAt>& measured, int devices, int devices_per_node);
 
 // The rung on which `devices` GPUs are predicted, and the curves that it was fitted to.
 struct RungUsed {

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "reports/predict/forecast_json.h"
+#include "reports/predict/rungs.h"
 #include "tests/support/message_of.h"
 
 namespace howmany::reports {
@@ -71,17 +72,14 @@ TEST(Preset, TheExchangeIsNotCountedTwice) {
   const Forecast slow = answer(0.5, cluster(10), 16);
   for (const size_t row : {2, 4}) {  // 4 and 16 GPUs
     const ForecastRow& r = slow.rows[row];
-    const double published = -std::log(predict({{1, 1}}, r.devices, 4).efficiency.value);
     const double rest = -std::log(r.efficiency.value) - std::log(1.5);
-    EXPECT_GT(rest, 0.8 * published) << r.devices;
-    EXPECT_LT(rest, 0.95 * published) << r.devices;
+    EXPECT_NEAR(rest, (row == 2 ? kRestInNode : kRestAcross) * std::log2(r.devices), 1e-9);
   }
 }
 
 TEST(Preset, AHiddenExchangeLosesWhatPublishedCurvesLose) {
   const Forecast fast = answer(0, cluster(10'000), 16);
-  const double published = predict({{1, 1}}, 16, 4).efficiency.value;
-  EXPECT_NEAR(fast.rows.back().efficiency.value, published, 0.04);
+  EXPECT_NEAR(fast.rows.back().efficiency.value, std::exp(-4 * kRestAcross), 0.01);
 }
 
 TEST(Preset, KnowsTheBalanceOfTheChip) {
