@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <span>
 
 #include "core/base/error.h"
 #include "core/base/statistics.h"
+#include "core/base/text/log_number.h"
 #include "core/base/text/table.h"
 
 namespace howmany::benches {
@@ -99,13 +99,12 @@ class Lines {
 };
 
 double positive_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  HM_ENSURE(
-      error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value > 0,
-      "[script] --rate: \"{}\" is not a number above 0",
-      without_controls(std::string(text.substr(0, 100))));
-  return value;
+  const std::optional<LogNumber> number = leading_number(text);
+  HM_ENSURE(number && (number->rest.empty() || number->rest == ",") &&
+                std::isfinite(number->value) && number->value > 0,
+            "[script] --rate: \"{}\" is not a number above 0",
+            without_controls(std::string(text.substr(0, 100))));
+  return number->value;
 }
 
 bool has_settled(std::span<const double> values) {

@@ -12,6 +12,7 @@
 #include "core/base/text/files.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster_file.h"
+#include "reports/cluster/from_table.h"
 
 namespace howmany::reports {
 namespace {
@@ -99,7 +100,8 @@ double Cluster::send_seconds(double bytes, bool between, int together) const {
 }
 
 Cluster parse_cluster(const std::string& text, const std::string& source) {
-  return read_cluster_file(text, source, built_in_clusters());
+  return read_cluster_file(is_collective_table(text) ? table_toml(text, source) : text, source,
+                           built_in_clusters());
 }
 
 std::vector<Cluster> built_in_clusters() {

@@ -96,7 +96,8 @@ struct Cluster {
   std::string refusal(int devices) const;
 };
 
-// Parses the text of a cluster file. Throws InputError "SOURCE:LINE: KEY: reason".
+// Parses the text of a cluster file, or a table of all-reduces (from_table.h). Throws InputError
+// "SOURCE:LINE: KEY: reason".
 Cluster parse_cluster(const std::string& text, const std::string& source);
 std::vector<Cluster> built_in_clusters();  // by name
 // Returns the built-in cluster of that name, else the one in that file. Throws InputError.

@@ -276,6 +276,8 @@ Cluster read_cluster_file(std::string_view text, const std::string& source,
   return read_cluster(parsed(text, source), source, known);
 }
 
+std::string toml_text(const std::string& text) { return nlohmann::json(printable(text)).dump(); }
+
 std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source) {
   const toml::table file = parsed(text, source);
   std::vector<Cluster> all;

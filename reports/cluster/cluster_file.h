@@ -13,6 +13,8 @@ namespace howmany::reports {
 // `known`: clusters that the file may name.
 Cluster read_cluster_file(std::string_view text, const std::string& source,
                           const std::vector<Cluster>& known);
+// A TOML string in quotes, without control characters.
+std::string toml_text(const std::string& text);
 // Each may name those before it.
 std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source);
 

@@ -7,15 +7,19 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
 #include "core/base/cli/output_options.h"
+#include "core/base/error.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster.h"
 #include "reports/cluster/from_backend.h"
+#include "reports/cluster/from_table.h"
 
 namespace howmany::reports {
 namespace {
@@ -26,7 +30,8 @@ constexpr int kMaxNodes = 16;
 
 struct ClusterArguments {
   std::string what = "list";
-  std::string run, backend;  // measured here
+  std::string run, backend;  // measured here, or by another benchmark
+  int devices_per_node = 0;
   bool json = false;
 };
 
@@ -97,13 +102,25 @@ std::string show_text(const Cluster& c, bool color) {
 
 int write_measured(const ClusterArguments& a) {
   const bool folder = std::filesystem::is_directory(a.run);
+  if (!folder) {
+    const std::string text = read_text(a.run);
+    if (is_collective_table(text)) {
+      fmt::print("{}", table_toml(text, a.run, a.devices_per_node));
+      return exit_code::kFine;
+    }
+  }
   const Summary summary = read_summary(folder ? a.run + "/summary.json" : a.run);
   fmt::print("{}", cluster_toml(summary, a.backend));
   return exit_code::kFine;
 }
 
 int run_cluster(const ClusterArguments& a) {
+  if (!a.run.empty() && a.json)
+    throw InputError(fmt::format("{} writes TOML, not JSON", flag::kFrom.name));
   if (!a.run.empty()) return write_measured(a);
+  if (!a.backend.empty() || a.devices_per_node > 0)
+    throw InputError(fmt::format("{} and {} need {}", flag::kBackend.name,
+                                 flag::kDevicesPerNode.name, flag::kFrom.name));
   const bool color = color_wanted(STDOUT_FILENO);
   if (a.what == "list") {
     const std::vector<Cluster> all = built_in_clusters();
@@ -124,9 +141,12 @@ void add_cluster_command(CLI::App& sub, int& code) {
   sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub.add_option("what", a->what, "list, or a cluster's name or TOML file")
       ->type_name("list|NAME|FILE");
-  auto* const run = add_option(sub, flag::kFromBackend, a->run, "");
-  add_option(sub, flag::kBackend, a->backend, "the recommended one")->needs(run);
-  add_json(sub, a->json)->excludes(run);
+  add_option(sub, flag::kFrom, a->run, "");
+  sub.add_option("--from-backend,--from-nccl-tests", a->run)->group("");  // other spellings
+  add_option(sub, flag::kBackend, a->backend, "the recommended one");
+  add_option(sub, flag::kDevicesPerNode, a->devices_per_node, "that of the table")
+      ->check(whole_between(1, 1024));
+  add_json(sub, a->json);
   sub.footer(
       "Nothing is measured. The times are published ones; each cluster names its sources.\n\n"
       "A file for your own cluster:\n"
@@ -147,7 +167,9 @@ void add_cluster_command(CLI::App& sub, int& code) {
       "  howmany cluster list\n"
       "  howmany cluster a100x8\n"
       "  howmany cluster ours.toml --json\n"
-      "  howmany cluster --from-backend howmany-out/20260101T120000Z > here.toml");
+      "  howmany cluster nccl.txt                     # of all_reduce_perf, as text or JSON\n"
+      "  howmany cluster --from nccl.txt > here.toml\n"
+      "  howmany cluster --from howmany-out/20260101T120000Z > here.toml   # howmany backend");
   sub.callback([a, &code] { code = run_cluster(*a); });
 }
 

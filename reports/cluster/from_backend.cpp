@@ -12,6 +12,7 @@
 #include "core/base/schema/parameters.h"
 #include "core/base/text/json.h"
 #include "reports/cluster/cluster.h"
+#include "reports/cluster/cluster_file.h"
 #include "reports/results/cell.h"
 #include "reports/results/curve.h"
 #include "reports/results/plain_json.h"
@@ -61,9 +62,6 @@ std::string device_of(const Summary& summary) {
   return name.is_string() && name != "" ? name.get<std::string>() : kCpuDevice;
 }
 
-// A TOML string in quotes.
-std::string quoted(const std::string& text) { return nlohmann::json(printable(text)).dump(); }
-
 }  // namespace
 
 std::string cluster_toml(const Summary& summary, const std::string& backend) {
@@ -78,9 +76,9 @@ std::string cluster_toml(const Summary& summary, const std::string& backend) {
   std::string text = fmt::format(
       "name = \"here\"\ndevice = {}\ndevices_per_node = {}\nsource = {}\n\n"
       "[node.all_reduce_us]  # bytes and microseconds, by the number of devices\n",
-      quoted(device_of(summary)), times.rbegin()->first,
-      quoted(fmt::format("howmany backend over {}, {}", over,
-                         date.is_string() ? date.get<std::string>() : "no date")));
+      toml_text(device_of(summary)), times.rbegin()->first,
+      toml_text(fmt::format("howmany backend over {}, {}", over,
+                            date.is_string() ? date.get<std::string>() : "no date")));
   for (const auto& [devices, points] : times) {
     std::vector<std::string> pairs;
     for (const auto& [bytes, seconds] : points)

@@ -13,11 +13,13 @@
 #include "core/base/error.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster.h"
 #include "reports/predict/computed.h"
 #include "reports/predict/forecast_json.h"
+#include "reports/predict/rates.h"
 #include "reports/predict/rehearsed.h"
 
 namespace howmany::reports {
@@ -37,6 +39,14 @@ void apply(const Cluster& cluster, ForecastOptions& options) {
   options.price = cluster.price_per_device_hour;
 }
 
+// A file that does not begin as JSON does.
+bool is_table(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return false;
+  const std::string text = read_text(path);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] != '{';
+}
+
 Forecast forecast_of(const PredictArguments& a) {
   ForecastOptions options = a.options;
   std::optional<Cluster> cluster;
@@ -46,8 +56,12 @@ Forecast forecast_of(const PredictArguments& a) {
   }
   if (a.path.empty() == a.rates.empty())
     throw InputError(fmt::format("give the folder of a howmany gpus, or {}", flag::kRates.name));
-  if (!a.rates.empty()) return forecast({.rates = parse_rates(a.rates)}, options);
   const bool folder = std::filesystem::is_directory(a.path);
+  const std::string table = !a.rates.empty() ? a.rates : is_table(a.path) ? a.path : "";
+  if (!table.empty()) {
+    const MeasuredRates known = parse_rates(table);
+    return forecast({.rates = known.rates, .of_batches = known.of_batches}, options);
+  }
   const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
   std::optional<ClusterSteps> steps;
   if (cluster && folder) steps = rehearsed_in(a.path, summary, *cluster);
@@ -67,7 +81,8 @@ int run_predict(const PredictArguments& a) {
 void add_predict_command(CLI::App& sub, int& code) {
   const auto a = std::make_shared<PredictArguments>();
   sub.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  sub.add_option("path", a->path, "Folder of a howmany gpus, or its summary.json")
+  sub.add_option("path", a->path,
+                 "Folder of a howmany gpus, its summary.json, or a table of N and rate")
       ->type_name("PATH");
   add_option(sub, flag::kRates, a->rates);
   add_option(sub, flag::kUpTo, a->options.up_to, "4 times the largest measured number")
@@ -87,7 +102,10 @@ void add_predict_command(CLI::App& sub, int& code) {
       "  howmany predict RUN --samples 90M --finish-within 24 --budget 500\n"
       "  howmany predict RUN --cluster h100x8 --up-to 64         # replays the rehearsal of RUN "
       "there\n"
-      "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs");
+      "  howmany predict --rates 1=412,2=801,8=2950 --up-to 64   # samples/s of your own logs\n"
+      "  howmany predict --rates 1=0.42s,8=0.47s                 # seconds per step\n"
+      "  howmany predict --rates 8=run8.log,16=run16.log         # lines of MLPerf's logger\n"
+      "  howmany predict rates.csv                               # columns n and samples_per_s");
   sub.callback([a, &code] { code = run_predict(*a); });
 }
 

@@ -227,25 +227,6 @@ void refuse_if_input_bound(const std::map<int, Fastest>& by_devices) {
 
 }  // namespace
 
-std::vector<RateAt> parse_rates(const std::string& text) {
-  std::vector<RateAt> rates;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    const size_t equals = std::min(part.find('='), part.size());
-    RateAt one;
-    if (equals == part.size() || !parse(std::string_view(part).substr(0, equals), one.devices) ||
-        !parse(std::string_view(part).substr(equals + 1), one.per_s) || one.devices < 1 ||
-        one.devices > kMaxPredicted)
-      throw InputError(fmt::format("--rates: \"{}\" is not N=RATE, such as 1=100,2=190",
-                                   printable(part.substr(0, 60))));
-    rates.push_back(one);
-    at = end + 1;
-  }
-  std::ranges::sort(rates, {}, &RateAt::devices);
-  return rates;
-}
-
 Trained trained_in(const Summary& summary, const std::optional<ClusterSteps>& steps) {
   Trained trained;
   std::map<int, Fastest> best;
@@ -292,9 +273,12 @@ Forecast forecast(const Trained& trained, const ForecastOptions& options,
   if (measured.empty()) throw InputError("no measured rate to predict from");
   if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
     throw InputError("a limit of time or device-hours needs --samples");
+  if (options.samples && trained.of_batches)
+    throw InputError("--samples needs samples per second, not seconds per step");
   Forecast f;
   f.what = trained.what;
   f.strong = trained.strong;
+  f.of_batches = trained.of_batches;
   f.measured = measured;
   f.options = options;
   if (steps) f.cluster = steps->cluster.name;
@@ -313,9 +297,12 @@ std::string render(const Forecast& f, bool color) {
   using Style = Table::Style;
   std::string text;
   for (const std::string& sentence : f.sentences) text += wrapped(sentence, kTextWidth, 2) + "\n";
-  std::vector<Table::Column> columns = {{f.noun + "s"}, {"evidence", Table::Align::kLeft},
-                                        {"samples/s"},  {"90 % interval"},
-                                        {"efficiency"}, {"90 % interval"}};
+  std::vector<Table::Column> columns = {{f.noun + "s"},
+                                        {"evidence", Table::Align::kLeft},
+                                        {f.of_batches ? "GPU batches/s" : "samples/s"},
+                                        {"90 % interval"},
+                                        {"efficiency"},
+                                        {"90 % interval"}};
   if (has_modes(f)) columns.insert(columns.begin() + 1, {"mode", Table::Align::kLeft});
   if (f.options.samples)
     columns.insert(

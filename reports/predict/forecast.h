@@ -55,6 +55,7 @@ struct ClusterSteps {
 struct Forecast {
   std::string what;             // "train.py"; empty if unknown
   bool strong = false;          // the same batch on any number of devices
+  bool of_batches = false;      // the rates are batches of one GPU per second, not samples
   double spread = 0;            // of the steps of a rehearsal; the rows include stragglers
   std::string cluster;          // of rehearsed or computed steps; empty: none
   bool computed = false;        // ClusterSteps::computed
@@ -67,14 +68,12 @@ struct Forecast {
   ForecastOptions options;
 };
 
-// Parses "1=100,2=190". Throws InputError that names the part that is bad.
-std::vector<RateAt> parse_rates(const std::string& text);
-
 // The training that `howmany gpus` measured.
 struct Trained {
   std::string what = {};  // the first model
   bool strong = false;
   std::vector<RateAt> rates = {};
+  bool of_batches = false;  // MeasuredRates::of_batches
 };
 // Throws InputError if the summary holds no rate, or if training waits for the loaders of a full
 // node. Also, unless `steps` says how these scale, if the measurements are of CPUs or of strong

@@ -78,26 +78,29 @@ nlohmann::ordered_json to_json(const Forecast& f) {
     by_kind[kind] = nlohmann::ordered_json::array();
   for (const ForecastRow& offer : f.rows)
     by_kind[name_of(offer.evidence)].push_back(row_of(f, offer));
-  return {{"what", f.what},
-          {"cluster", f.cluster},
-          {"computed", f.computed},
-          {"basis", f.basis},
-          {"scaling", f.strong ? "strong" : "weak"},
-          {"spread", f.spread},
-          {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
-          {"because", f.sentences.front()},
-          {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
-          {"noun", f.noun},
-          {"min_efficiency", f.options.min_efficiency},
-          {"samples", number_or_null(f.options.samples)},
-          {"finish_within_hours", number_or_null(f.options.finish_within_hours)},
-          {"budget_device_hours", number_or_null(f.options.budget_device_hours)},
-          {"price_per_device_hour", number_or_null(f.options.price)},
-          {"devices_per_node", f.options.devices_per_node},
-          {"interval", kPredictionCoverage},
-          {"measured", by_kind["measured"]},
-          {"rehearsed", by_kind["rehearsed"]},
-          {"predicted", by_kind["predicted"]}};
+  nlohmann::ordered_json json = {
+      {"what", f.what},
+      {"cluster", f.cluster},
+      {"computed", f.computed},
+      {"basis", f.basis},
+      {"scaling", f.strong ? "strong" : "weak"},
+      {"spread", f.spread},
+      {"recommended", f.recommended ? nlohmann::json(*f.recommended) : nlohmann::json(nullptr)},
+      {"because", f.sentences.front()},
+      {"notes", std::vector<std::string>(f.sentences.begin() + 1, f.sentences.end())},
+      {"noun", f.noun},
+      {"min_efficiency", f.options.min_efficiency},
+      {"samples", number_or_null(f.options.samples)},
+      {"finish_within_hours", number_or_null(f.options.finish_within_hours)},
+      {"budget_device_hours", number_or_null(f.options.budget_device_hours)},
+      {"price_per_device_hour", number_or_null(f.options.price)},
+      {"devices_per_node", f.options.devices_per_node},
+      {"interval", kPredictionCoverage},
+      {"measured", by_kind["measured"]},
+      {"rehearsed", by_kind["rehearsed"]},
+      {"predicted", by_kind["predicted"]}};
+  if (f.of_batches) json["rate_unit"] = "gpu_batches_per_s";
+  return json;
 }
 
 Forecast forecast_from_json(const nlohmann::json& json, const std::string& source) {

@@ -65,6 +65,7 @@ std::string format_count(double count) {
        {std::pair{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}) {
     if (count >= factor * 0.9995) return three_digits(count / factor) + prefix;
   }
+  if (count > 0 && count < 0.0995) return fmt::format("{:.2g}", count);
   return three_digits(count);
 }
 

@@ -71,6 +71,14 @@ TEST(RateLog, RefusesTextThatIsNoPositiveNumber) {
   }
 }
 
+TEST(RateLog, TakesSeparatorsOfThousands) {
+  RateLog log(R"((?<samples_per_s>[0-9.,]+k?) img/s)", 0.01);
+  const char* const printed[] = {"1,250.0", "1250", "1.25k"};
+  for (int i = 0; i < 30; ++i)
+    log.take(RateLog::Stream::kOut, fmt::format("{} img/s\n", printed[i % 3]), i);
+  EXPECT_THAT(log.seconds(), Each(DoubleEq(1 / 1250.0)));
+}
+
 TEST(RateLog, SaysHowManyLinesMatchedIfTheyAreTooFew) {
   RateLog log(kPattern, 1);
   double now = 0;

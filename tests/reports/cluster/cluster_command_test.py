@@ -40,7 +40,7 @@ class Clusters(programs.TestCase):
 
     def test_what_backend_measured_becomes_a_file(self):
         run = pathlib.Path(__file__).resolve().parents[3] / "docs" / "results" / "guide" / "backend"
-        done = self.cluster("--from-backend", run, "--backend", "gloo")
+        done = self.cluster("--from", run, "--backend", "gloo")
         self.assertEqual(done.code, 0, done)
         path = self.folder / "here.toml"
         path.write_text(done.out)
@@ -54,6 +54,19 @@ class Clusters(programs.TestCase):
             self.assertAlmostEqual(table[size] / rows[size], 1, places=4)
         self.assertGreater(len(set(rows) & set(table)), 2)
         self.assert_refused(self.cluster("--from-backend", run, "--backend", "nccl"), "nccl")
+
+    def test_a_table_of_nccl_tests_is_a_cluster(self):
+        path = self.folder / "nccl.txt"
+        path.write_text("# nThread 1 nGpus 8\n"
+                        "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+                        "1048576 262144 float sum -1 45.10 23.25 40.69 0 44.70 23.46 41.05 0\n")
+        self.assertEqual(self.cluster(path, "--json").json()["devices_per_node"], 8)
+        for spelling in ("--from", "--from-nccl-tests"):
+            done = self.cluster(spelling, path)
+            self.assertEqual(done.code, 0, done)
+            self.assertIn("8 = [[1048576, 45.1]]", done.out)
+        answer = programs.run("howmany", "predict", "--rates", "1=10,8=75", "--cluster", path, "--up-to", 8 * 2, "--json")
+        self.assert_refused(answer, "[network]")
 
     def test_bad_files_and_names_are_refused(self):
         path = self.folder / "bad.toml"

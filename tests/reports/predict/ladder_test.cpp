@@ -183,13 +183,6 @@ TEST(Forecast, KeepsToTheBudgetAtTheUnfavourableEnd) {
   EXPECT_THROW(forecast({.rates = linear({1})}, options), InputError);
 }
 
-TEST(Forecast, ParsesRates) {
-  EXPECT_THAT(parse_rates("2=190.5,1=1e2"),
-              ElementsAre(Field(&RateAt::per_s, 100), Field(&RateAt::per_s, 190.5)));
-  for (const char* const bad : {"", "1", "1=", "=1", "1=2,", "x=1", "1=2x", "-1=2", "99999999=1"})
-    EXPECT_THROW(parse_rates(bad), InputError) << bad;
-}
-
 TEST(Forecast, RefusesTrainingThatWaitsForTheLoadersOfTheNode) {
   const auto refused = [](double on_one, double on_two) {
     Summary summary;

@@ -28,6 +28,15 @@ class Predict(programs.TestCase):
             self.assertLess(row["samples_per_s"], row["high"])
         self.assertEqual(answer["interval"], 0.9)
 
+    def test_a_table_and_seconds_per_step(self):
+        path = self.folder / "rates.csv"
+        path.write_text("n,step_s\n1,0.5\n8,0.5\n")
+        for arguments in ([path], ["--rates", path], ["--rates", "1=0.5s, 8=0.5s"]):
+            answer = self.predict(*arguments, "--json").json()
+            self.assertEqual([row["samples_per_s"] for row in answer["measured"]], [2, 16])
+            self.assertEqual(answer["rate_unit"], "gpu_batches_per_s")
+        self.assert_refused(self.predict(path, "--samples", "1M"), "samples")
+
     def test_text_never_shows_a_prediction_without_its_interval(self):
         done = self.predict("--rates", "1=100,2=195", "--up-to", 8)
         rows = [line for line in done.out.splitlines() if "predicted  " in line]
