@@ -178,7 +178,8 @@ void add_compare(CLI::App& sub, int& code) {
   auto* const app = &sub;
   auto a = std::make_shared<CompareArguments>();
   add_judging(*app, a->judge);
-  app->add_option("base", a->base, "Google Benchmark JSON or a result folder")
+  app->add_option("base", a->base,
+                  "JSON of Google Benchmark, pytest-benchmark or hyperfine, or a result folder")
       ->type_name("PATH")
       ->required();
   app->add_option("candidate", a->candidate, "The same, of the new code")

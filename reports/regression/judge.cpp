@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -41,6 +42,30 @@ bool all_positive(const std::vector<double>& values) {
 std::vector<double> logs(std::vector<double> values) {
   for (double& value : values) value = std::log(value);
   return values;
+}
+
+// The edit distance of two names, of which only letters and digits count, if they may denote the
+// same benchmark: if a few letters differ, or if one begins or ends with the other.
+std::optional<size_t> name_distance(const std::string& was, const std::string& is) {
+  constexpr size_t kMaxDiffering = 64;
+  const auto plain = [](const std::string& name) {
+    std::string letters;
+    for (const unsigned char c : name)
+      if (std::isalnum(c) != 0) letters += static_cast<char>(std::tolower(c));
+    return letters;
+  };
+  const std::string a = plain(was), b = plain(is);
+  const auto [shorter, longer] = std::minmax({a.size(), b.size()});
+  if (shorter < 3) return {};
+  const size_t first = std::ranges::mismatch(a, b).in1 - a.begin();
+  size_t last = 0;
+  while (first + last < shorter && a[a.size() - 1 - last] == b[b.size() - 1 - last]) ++last;
+  if (first + last == shorter) return longer - shorter;
+  if (longer - first - last > kMaxDiffering) return {};
+  const size_t distance = edit_distance(std::string_view(a).substr(first, a.size() - first - last),
+                                        std::string_view(b).substr(first, b.size() - first - last));
+  if (distance > longer / 4 + 1 || 2 * distance > shorter) return {};
+  return distance;
 }
 
 void compare_exactly(Row& row) {
@@ -251,7 +276,8 @@ class Judge {
 
   void compare_aggregates(const Benchmark& a, const Benchmark& b) {
     Row& row = add_row(a.name, Verdict::kInconclusive,
-                       "aggregates only: run without --benchmark_report_aggregates_only");
+                       "aggregates only: run without --benchmark_report_aggregates_only, or pytest "
+                       "with --benchmark-save-data");
     const auto value = [](const Benchmark& x) -> std::optional<double> {
       if (const auto it = x.metrics.find("real_time"); it != x.metrics.end()) {
         return median(values_of(it->second));
@@ -381,11 +407,18 @@ class Judge {
       if (row.verdict == Verdict::kNew && fresh.size() < kMaxRenames)
         fresh.push_back(row.benchmark);
     }
-    for (const std::string& name : gone) {
-      const std::string now = nearest(name, fresh);
-      if (now.empty()) continue;
-      result_.renamed.emplace_back(name, now);
-      std::erase(fresh, now);
+    std::vector<std::tuple<size_t, std::string, std::string>> pairs;  // nearest first
+    for (const std::string& was : gone)
+      for (const std::string& is : fresh)
+        if (const auto distance = name_distance(was, is)) pairs.emplace_back(*distance, was, is);
+    std::ranges::stable_sort(pairs, {}, [](const auto& pair) { return std::get<0>(pair); });
+    for (const auto& [distance, was, is] : pairs) {
+      if (std::erase(gone, was) == 0) continue;
+      if (std::erase(fresh, is) == 0) {
+        gone.push_back(was);
+        continue;
+      }
+      result_.renamed.emplace_back(was, is);
     }
   }
 

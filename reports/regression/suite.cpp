@@ -16,6 +16,7 @@
 #include "core/base/statistics.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
+#include "reports/regression/other_formats.h"
 #include "reports/results/bench_file.h"
 #include "reports/results/record.h"
 
@@ -104,19 +105,29 @@ SuiteRow row_from(const nlohmann::json& json, const std::string& place) {
   return row;
 }
 
-// Calls `take` for every row of "benchmarks" and returns "context". Throws InputError naming
-// `source` if the text is not JSON or has no "benchmarks".
-nlohmann::json each_row(std::string text, const std::string& source,
+// Google Benchmark writes a user's counter of these names as a second key, after its own.
+bool may_repeat(const std::string& path) {
+  for (const char* const name : {"iterations", "threads", "repetitions", "repetition_index",
+                                 "family_index", "per_family_instance_index"})
+    if (path == fmt::format("benchmarks.{}", name)) return true;
+  return false;
+}
+
+// Calls `take` for every row of "benchmarks" and returns "context". Counts the counters that are
+// left out because of their names. Throws InputError naming `source` if the text is no JSON of
+// benchmarks.
+nlohmann::json each_row(std::string text, const std::string& source, size_t& left_out,
                         const std::function<void(const SuiteRow&)>& take) {
-  const nlohmann::json json = parse_json(std::move(text), source);
-  if (!json.is_object()) throw InputError(fmt::format("[{}] expected an object", source));
-  const auto rows = json.find("benchmarks");
-  if (rows == json.end() || !rows->is_array()) {
-    throw InputError(fmt::format("[{}] \"benchmarks\" is missing", source));
-  }
-  for (size_t i = 0; i < rows->size(); ++i) {
-    if ((*rows)[i].is_object())
-      take(row_from((*rows)[i], fmt::format("[{}] benchmarks[{}]", source, i)));
+  refuse_other_text(text, source);
+  const auto count = [&](const std::string& path) {
+    const bool counter = may_repeat(path);
+    left_out += counter ? 1 : 0;
+    return counter;
+  };
+  const nlohmann::json json = as_google_json(parse_json(std::move(text), source, count), source);
+  const nlohmann::json& rows = json["benchmarks"];
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].is_object()) take(row_from(rows[i], fmt::format("[{}] benchmarks[{}]", source, i)));
   }
   const auto context = json.find("context");
   return context != json.end() && context->is_object() ? *context : nlohmann::json::object();
@@ -127,8 +138,8 @@ class Builder {
   explicit Builder(std::string source) { suite_.source = std::move(source); }
 
   void read(std::string text, const std::string& source) {
-    nlohmann::json context =
-        each_row(std::move(text), source, [&](const SuiteRow& row) { add(row, source); });
+    nlohmann::json context = each_row(std::move(text), source, left_out_,
+                                      [&](const SuiteRow& row) { add(row, source); });
     if (suite_.context.empty()) suite_.context = std::move(context);
     ++row_files_;
   }
@@ -144,6 +155,8 @@ class Builder {
     }
     note(repeated, "benchmarks repeat a name and repetition: counted as further repetitions");
     note(renamed_, "benchmarks share their name with another: the second is \"NAME #2\"");
+    note(left_out_,
+         "counters have the name of a field of Google Benchmark, such as iterations: left out");
     return std::move(suite_);
   }
 
@@ -254,7 +267,7 @@ class Builder {
   };
   Suite suite_;
   std::unordered_map<std::string, Found> places_;
-  size_t renamed_ = 0;
+  size_t renamed_ = 0, left_out_ = 0;
   int row_files_ = 0;  // indices are unique within one file only
 };
 

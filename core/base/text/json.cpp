@@ -26,13 +26,15 @@ class UniqueKeys {
     objects_[depth_++].keys.clear();
   }
   void end_object() { --depth_; }
-  // Throws InputError with the file and the path of the key if the object has the key already.
-  void key(const std::string& name) {
+  // Returns false if the object has the key already and it may repeat. Throws InputError with the
+  // file and the path of the key if it may not.
+  bool key(const std::string& name, const std::function<bool(const std::string&)>& may_repeat) {
     Object& object = objects_[depth_ - 1];
     object.last = name;
-    if (object.keys.insert(name).second) return;
+    if (object.keys.insert(name).second) return true;
     std::string path;
     for (size_t i = 0; i < depth_; ++i) path += (i > 0 ? "." : "") + objects_[i].last;
+    if (may_repeat && may_repeat(path)) return false;
     throw InputError(fmt::format("[{}] the key \"{}\" appears twice in one object", source_, path));
   }
 
@@ -115,6 +117,11 @@ std::string plain_json(std::string text, const std::string& source) {
 }
 
 nlohmann::json parse_json(std::string text, const std::string& source) {
+  return parse_json(std::move(text), source, {});
+}
+
+nlohmann::json parse_json(std::string text, const std::string& source,
+                          const std::function<bool(const std::string& path)>& may_repeat) {
   text = plain_json(std::move(text), source);
   try {
     UniqueKeys keys(source);
@@ -122,8 +129,7 @@ nlohmann::json parse_json(std::string text, const std::string& source) {
       using Event = nlohmann::json::parse_event_t;
       if (event == Event::object_start) keys.start_object();
       if (event == Event::object_end) keys.end_object();
-      if (event == Event::key) keys.key(value.get_ref<const std::string&>());
-      return true;
+      return event != Event::key || keys.key(value.get_ref<const std::string&>(), may_repeat);
     };
     return nlohmann::json::parse(text, check);
   } catch (const nlohmann::json::exception& error) {

@@ -12,6 +12,7 @@
 //   // throws "[summary.json] metrics.efficiency.low: expected a number, found a string"
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ namespace howmany {
 std::string plain_json(std::string text, const std::string& source);
 // Throws InputError with `source`, line and column. An object with two equal keys is an error.
 nlohmann::json parse_json(std::string text, const std::string& source);
+// As above, but the first value counts of two equal keys whose path ("benchmarks.threads")
+// `may_repeat` accepts.
+nlohmann::json parse_json(std::string text, const std::string& source,
+                          const std::function<bool(const std::string& path)>& may_repeat);
 // Returns indented JSON. Numbers that are not finite become null, and invalid UTF-8 becomes the
 // replacement character. Control characters are escaped, also U+007F to U+009F.
 std::string dump_json(const nlohmann::ordered_json& json);

@@ -10,7 +10,6 @@
 #include <utility>
 
 namespace howmany {
-namespace {
 
 // Edit distance in which a swap of two neighbours costs one: "mpl" is one edit from "mlp".
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -28,8 +27,6 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   }
   return row.back();
 }
-
-}  // namespace
 
 std::string nearest(std::string_view name, const std::vector<std::string_view>& known) {
   std::string_view best;

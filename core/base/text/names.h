@@ -8,6 +8,9 @@
 
 namespace howmany {
 
+// The number of letters to insert, delete, replace or swap with a neighbour.
+size_t edit_distance(std::string_view a, std::string_view b);
+
 // Returns the nearest of `known` by edit distance. Returns "" if more than a third of the letters
 // or more than 3 differ and none begins with `name` ("--batch" in "--batch-per-device").
 std::string nearest(std::string_view name, const std::vector<std::string_view>& known);

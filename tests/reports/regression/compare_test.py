@@ -114,6 +114,60 @@ class Compare(Files):
         path.write_text('{"schema": "a", "schema": "howmany.summary/1"}')
         self.assert_refused(programs.run("howmany", "report", path), str(path), "schema")
 
+    def test_a_counter_with_the_name_of_a_field_is_left_out(self):
+        def text(first):
+            each = ('{"name": "x", "run_type": "iteration", "repetition_index": %d, "threads": 1, "iterations": 1000, '
+                    '"real_time": %r, "time_unit": "ns", "iterations": 7.5, "threads": 2.0}')
+            return '{"benchmarks": [' + ", ".join(each % (i, first + i % 3) for i in range(10)) + "]}"
+        a, b = self.folder / "a.json", self.folder / "b.json"
+        a.write_text(text(50))
+        b.write_text(text(80))
+        done = self.compare(a, b, "--json")
+        self.assertEqual(done.code, 1, done)
+        self.assertEqual([row["metric"] for row in done.json()["rows"]], ["real_time"])
+
+    def test_pytest_benchmark_and_hyperfine_are_read(self):
+        def pytest(factor, data=True):
+            times = [1e-3 * factor * (1 + i % 3 / 1000) for i in range(12)]
+            stats = {"min": times[0], "median": times[4], "mean": times[4]} | ({"data": times} if data else {})
+            return {"machine_info": {"node": "n", "cpu": {"count": 2}}, "version": "4.0.0",
+                    "benchmarks": [{"name": "test_a", "fullname": "t.py::test_a", "stats": stats}]}
+
+        def hyperfine(factor):
+            times = [0.1 * factor * (1 + i % 3 / 1000) for i in range(12)]
+            return {"results": [{"command": "sleep 0.1", "median": times[4], "times": times}]}
+
+        for make, name in ((pytest, "t.py::test_a"), (hyperfine, "sleep 0.1")):
+            paths = [self.folder / f"{factor}.json" for factor in (1, 2)]
+            for factor, path in zip((1, 2), paths):
+                path.write_text(json.dumps(make(factor)))
+            done = self.compare(*paths, "--json")
+            self.assertEqual(done.code, 1, done)
+            row = done.json()["rows"][0]
+            self.assertEqual([row["benchmark"], row["verdict"]], [name, "SLOWER"])
+            self.assertAlmostEqual(row["change"], 1, places=2)
+        paths[0].write_text(json.dumps(pytest(1, data=False)))
+        row = self.compare(paths[0], paths[0], "--json").json()["rows"][0]
+        self.assertEqual(row["verdict"], "INCONCLUSIVE")
+
+    def test_files_of_other_tools_are_named(self):
+        good = json.dumps({"benchmarks": rows("x", 10)})
+        for name, text, word in (
+                ("utf16le", good.encode("utf-16"), "UTF-16"), ("utf16be", b"\xfe\xff" + good.encode("utf-16-be"), "UTF-16"),
+                ("utf16", good.encode("utf-16-le"), "UTF-16"), ("before", b"***WARNING***\n" + good.encode(), "before"),
+                ("after", good.encode() + b"\nbye", "after"), ("two", (good + "\n" + good).encode(), "documents"),
+                ("criterion", b'{"mean": {}, "median": {}, "slope": null}', "criterion"),
+                ("asv", b'{"commit_hash": "a", "result_columns": [], "results": {}}', "asv"),
+                ("benchstat", b"goos: linux\nBenchmarkX-8  100  123 ns/op\n", "benchstat"),
+                ("jmh", b'[{"jmhVersion": "1"}]', "JMH"), ("csv", b"name,iterations,real_time,cpu_time\n", "CSV"),
+                ("console", b"Benchmark   Time   CPU   Iterations\n", "console"), ("other", b'{"a": 1}', "pytest-benchmark")):
+            path = self.folder / name
+            path.write_bytes(text)
+            with self.subTest(name):
+                self.assert_refused(self.compare(path, path), str(path), word)
+        (self.folder / "bom").write_bytes(b"\xef\xbb\xbf" + good.encode())
+        self.assertEqual(self.compare(self.folder / "bom", self.folder / "bom").code, 0)
+
     def test_long_names_are_cut_in_text_and_whole_in_files(self):
         name = "begin" + "x" * 5000 + "end"
         sides = rows(name, 10), rows(name, 12, seed="2")

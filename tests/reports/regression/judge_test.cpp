@@ -180,6 +180,22 @@ TEST(Judge, ListsBenchmarksOfOneSide) {
   EXPECT_EQ(c.renamed[0].second, "matmul/129");
 }
 
+TEST(Judge, PairsTheNearestNamesOfTheTwoSides) {
+  std::mt19937_64 rng(9);
+  const auto times = noisy(rng, 10, 1);
+  const std::string prefix = "BM_" + std::string(100, 'x');
+  const Comparison c =
+      judge(suite({bench("BM_Sort/1024", times), bench("BM_x", times),
+                   bench(prefix + "<int>/8", times), bench("alone", times)}),
+            suite({bench("BM_x/real_time", times), bench(prefix + "<int32_t>/8", times),
+                   bench("bm_sorts/1024", times), bench("other", times)}),
+            {});
+  EXPECT_THAT(c.renamed,
+              ::testing::UnorderedElementsAre(
+                  std::pair("BM_Sort/1024", "bm_sorts/1024"), std::pair("BM_x", "BM_x/real_time"),
+                  std::pair(prefix + "<int>/8", prefix + "<int32_t>/8")));
+}
+
 TEST(Judge, PutsARegressionBeforeAFailedSide) {
   std::mt19937_64 rng(10);
   Benchmark broken = bench("b", {});
