@@ -14,6 +14,7 @@
 #include "core/base/schema/defaults.h"
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
+#include "core/nn/attention_memory.h"
 
 namespace howmany::benches {
 namespace {
@@ -28,6 +29,12 @@ struct Row {
   int64_t largest_batch = 0;  // that fits; only with a device memory
   std::string why = {};       // it cannot run; then the rest is void
 };
+
+// The published BERT and GPT-2 drop attention probabilities; the others here do not.
+bool has_dropout(const std::string& model) {
+  const std::string name = make_model(model).name;
+  return name.starts_with("bert") || name.starts_with("gpt2");
+}
 
 std::string gigabytes(int64_t bytes) { return format_gigabytes(static_cast<double>(bytes)); }
 
@@ -84,6 +91,25 @@ const Row& least_of(const std::vector<Row>& rows) {
   return *least;
 }
 
+// Returns the row with the fewest micro-batches that fits, or nullopt.
+template <typename RowOf>
+std::optional<Row> fewest_micro_batches(int64_t batch, int64_t device_memory, const RowOf& row_of) {
+  if (batch < 2) return std::nullopt;
+  Row best = row_of(batch);
+  if (!fits(best, device_memory)) return std::nullopt;
+  for (int64_t low = 1, high = batch; low + 1 < high;) {  // fits with `high`, not with `low`
+    const int64_t middle = low + (high - low) / 2;
+    Row row = row_of(middle);
+    if (fits(row, device_memory)) {
+      best = std::move(row);
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  return best;
+}
+
 // If no row fits, returns a way to run the least one in less memory that does, or nullopt.
 std::optional<Row> way_out(const MemoryFlags& flags, const std::vector<Row>& rows) {
   const auto fits_here = [&](const Row& row) { return fits(row, flags.device_memory); };
@@ -92,15 +118,19 @@ std::optional<Row> way_out(const MemoryFlags& flags, const std::vector<Row>& row
     return std::nullopt;
   const Row& least = least_of(rows);
   const std::string start = least.mode + (least.mode.find(':') == least.mode.npos ? ":" : ",");
-  const std::string accumulate = fmt::format("accumulate={}", least.batch),
-                    recompute = "recompute=1";
   MemoryFlags without_search = flags;  // for the largest batch
   without_search.device_memory = 0;
-  for (const std::string& options : {accumulate, recompute, accumulate + "," + recompute}) {
-    const Row row = row_of(without_search, start + options, least.devices);
-    if (fits_here(row)) return row;
-  }
-  return std::nullopt;
+  const auto with = [&](const std::string& options) {
+    return row_of(without_search, start + options, least.devices);
+  };
+  const auto accumulated = [&](const std::string& more) {
+    return fewest_micro_batches(least.batch, flags.device_memory, [&](int64_t count) {
+      return with(fmt::format("accumulate={}{}", count, more));
+    });
+  };
+  if (auto row = accumulated("")) return row;
+  if (Row row = with("recompute=1"); fits_here(row)) return row;
+  return accumulated(",recompute=1");
 }
 
 // Rows are ordered by devices, and then as the modes were given: the simplest first.
@@ -134,6 +164,28 @@ std::string answer(const MemoryFlags& flags, const std::vector<Row>& rows,
       "{} does not fit devices of {} with {} per device: the least is {}, with {}.{}",
       flags.work.model, here, number(least.batch, "sample"), gigabytes(least.memory.peak()),
       how(least), also);
+}
+
+bool has_attention(const std::string& model) {
+  bool found = false;
+  for_each_layer(*make_model(model).layer, [&](Layer& layer, const std::string&) {
+    found |= layer.describe().starts_with("attention(");
+  });
+  return found;
+}
+
+// Other programs need more memory here.
+std::string assumptions(const MemoryFlags& flags) {
+  std::string text = "Assumed: ";
+  if (has_attention(flags.work.model)) {
+    text += flags.attention == "flash"
+                ? "fused attention, which keeps no scores (--attention eager counts them); "
+            : has_dropout(flags.work.model)
+                ? "eager attention, which keeps probabilities, their dropout and its mask; "
+                : "eager attention, which keeps probabilities; ";
+  }
+  return text +
+         "a loss that holds the output and one gradient of its size; no other dropout masks.";
 }
 
 std::string verdict(const Row& row, int64_t device_memory) {
@@ -171,12 +223,13 @@ void print_text(const MemoryFlags& flags, const std::vector<Row>& rows,
   print_rows(flags, rows);
   for (const Row& row : rows)
     if (!row.why.empty()) fmt::print("{}: {}\n", how(row), row.why);
+  fmt::print("\n{}\n", wrapped(assumptions(flags), kTextWidth, 0));
   const std::string rest = work.kernels.empty()
                                ? "A GPU also holds its context, libraries and their workspaces"
                                : "A process also holds its code, libraries and their buffers";
-  fmt::print("\n{}\n", wrapped("Estimated from the tensors of a step; nothing was measured. " +
-                                   rest + ": \"fits\" leaves them 10 % of its memory.",
-                               kTextWidth, 0));
+  fmt::print("{}\n", wrapped("Estimated from the tensors of a step; nothing was measured. " + rest +
+                                 ": \"fits\" leaves them 10 % of its memory.",
+                             kTextWidth, 0));
 }
 
 nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>& rows,
@@ -187,6 +240,7 @@ nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>&
       {"evidence", "predicted"},        {"model", work.model},
       {"optimizer", work.optimizer},    {"precision", name_of(work.precision)},
       {"kernels", work.kernels},        {"device_memory", flags.device_memory},
+      {"attention", flags.attention},   {"assumed", assumptions(flags)},
       {"rows", nlohmann::json::array()}};
   for (const Row& row : rows) {
     nlohmann::ordered_json one = {{"mode", row.mode}, {"devices", row.devices}};
@@ -223,6 +277,8 @@ int64_t memory_of_smallest_gpu() {
 int run(int argc, char** argv) {
   MemoryFlags flags = parse_memory_flags(argc, argv);
   if (flags.device_memory == 0) flags.device_memory = memory_of_smallest_gpu();
+  set_attention_memory(
+      {.eager = flags.attention == "eager", .dropout = has_dropout(flags.work.model)});
   const std::vector<Row> rows = rows_of(flags);
   const std::optional<Row> other = way_out(flags, rows);
   if (flags.json)

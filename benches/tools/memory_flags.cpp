@@ -21,6 +21,8 @@ constexpr const char* kMemoryExamples = R"(Examples:
   howmany memory --model resnet50 --batch-per-device 256 --precision bf16 --device-memory 40GB
   howmany memory --model vit_b_16 --mode ddp,pipeline,pipeline:recompute=1 --device-count 4
   howmany memory --model gpt2:size=xl --global-batch 64 --device-count 8,16,32 --json
+  howmany memory --model llama-7b --precision bf16 --optimizer adamw --device-memory 80GB
+  howmany memory --model bert_large:length=512 --attention eager --device-memory "32 GB"
   howmany memory --model resnet18 --kernels onednn     # on CPU devices
   howmany memory --device-memory 40GB -- python train.py       # your own PyTorch script
   howmany memory --device-count 1,8,64 -- torchrun train.py    # and with FSDP on more ranks
@@ -60,7 +62,8 @@ MemoryFlags parse_memory_flags(int argc, char** argv) {
       ->needs(kernels);
   add_option(app, flag::kOptimizer, work.optimizer);
   add_option(app, flag::kMomentum, work.optim.momentum)->check(at_least_zero());
-  add_bytes(app, flag::kDeviceMemory, flags.device_memory, "that of the smallest GPU here");
+  add_memory(app, flag::kDeviceMemory, flags.device_memory, "that of the smallest GPU here");
+  add_option(app, flag::kAttention, flags.attention);
   add_switch(app, flag::kSyncBatchnorm, work.sync_batchnorm);
   bool quiet = false;  // as in all commands; nothing here is progress
   add_switch(app, flag::kQuiet, quiet);
@@ -73,6 +76,7 @@ MemoryFlags parse_memory_flags(int argc, char** argv) {
   }
   if (!work.kernels.empty()) require_known("kernels", work.kernels, backend_names());
   configure_cpu_devices({.cores_per_device = work.cores_per_device});
+  require_known("attention", flags.attention, {"flash", "eager"});
   make_model(work.model);
   make_optimizer(work.optimizer, work.optim);
   for (const std::string& mode : flags.modes) mode_traits(mode);

@@ -18,6 +18,7 @@ struct MemoryFlags {
   int64_t batch_per_device = 0;  // 0: default_batch()
   int64_t global_batch = 0;      // replaces it if above 0
   int64_t device_memory = 0;     // bytes; 0: that of the smallest GPU here, if there is one
+  std::string attention = "flash";
   bool json = false;
 };
 

@@ -23,8 +23,8 @@ namespace howmany {
   X(mlp, "linear and relu layers; sizes=1024-4096-4096-1000")                                      \
   X(resnet18, "ResNet-18 (He et al. 2015); image=224, classes=1000, width=64")                     \
   X(resnet34, "ResNet-34; image=224, classes=1000, width=64")                                      \
-  X(resnet50, "ResNet-50 (v1.5); image=224, classes=1000, width=64")                               \
-  X(vgg16, "VGG-16 (Simonyan 2014); image=224, classes=1000, width=64, dropout=0.5")               \
+  X(resnet50, "ResNet-50 (v1.5); image=224, classes=1000, width=64, depth=50, 101, 152")           \
+  X(vgg16, "VGG-16 (Simonyan 2014); image=224, classes=1000, width=64, dropout=0.5, batchnorm=no") \
   X(vit_b_16,                                                                                      \
     "ViT-B/16 (Dosovitskiy 2020); image=224, patch=16, classes=1000, width=768, layers=12, "       \
     "heads=12")                                                                                    \
@@ -35,7 +35,7 @@ namespace howmany {
   X(llama,                                                                                         \
     "tokens to the next ones (Llama); width=256, layers=4, heads=4, kv_heads=heads, hidden=688, "  \
     "length=128, vocabulary=1000, base=10000 (of rotary angles), deviation=0.02, tied=no; or a "   \
-    "published size=160m, 1b (Llama 3.2)")                                                         \
+    "published size=160m, 1b, 3b (Llama 3.2), 7b, 13b (2), 8b, 70b (3), mistral_7b")               \
   X(embedding_rnn, "words to a class; vocabulary, length, width, hidden, classes")                 \
   X(gpt2,                                                                                          \
     "tokens to the next ones (GPT-2); width=256, layers=4, heads=4, length=128, vocabulary=1000, " \
@@ -56,8 +56,9 @@ struct ModelSpec {
 using ModelOptions = Options;
 
 std::vector<std::string_view> model_names();
-// Parses "name" or "name:key=value,key=value". Throws std::invalid_argument if the name (the
-// nearest is suggested) or a key is unknown.
+// Parses "name" or "name:key=value,key=value". Case, "-" and "_" do not matter in the name. Other
+// names: resnet101, resnet152, vgg16_bn, vit_l_16, mistral, gpt2_SIZE and llama_SIZE. Throws
+// std::invalid_argument if the name (the nearest is suggested) or a key is unknown.
 ModelSpec make_model(std::string_view text);
 
 namespace models {

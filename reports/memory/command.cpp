@@ -59,7 +59,7 @@ void add_memory_command(CLI::App& sub, const std::vector<std::string>& command, 
   add_option(sub, flag::kDeviceCount, a->counts, "1")
       ->delimiter(',')
       ->check(whole_between(1, kMaxRanks));
-  add_bytes(sub, flag::kDeviceMemory, a->device_memory, "not judged");
+  add_memory(sub, flag::kDeviceMemory, a->device_memory, "not judged");
   add_switch(sub, flag::kPrivate, a->keep_private);
   add_switch(sub, flag::kInCopy, a->in_copy);
   add_json(sub, a->json);

@@ -92,6 +92,12 @@ CLI::Option* add_bytes(CLI::App& app, const Flag& flag, int64_t& value,
   return add_option_function<std::string>(app, flag, take, fallback);
 }
 
+CLI::Option* add_memory(CLI::App& app, const Flag& flag, int64_t& value,
+                        const std::string& fallback) {
+  const auto take = [&value, flag](const std::string& text) { value = parse_memory(flag, text); };
+  return add_option_function<std::string>(app, flag, take, fallback);
+}
+
 CLI::Option* add_repeatable(CLI::App& app, const Flag& flag, std::vector<std::string>& values,
                             const std::string& fallback) {
   return add_option(app, flag, values, fallback)

@@ -68,6 +68,9 @@ CLI::Option* add_count(CLI::App& app, const Flag& flag, std::optional<double>& v
                        const std::string& fallback = "");
 CLI::Option* add_bytes(CLI::App& app, const Flag& flag, int64_t& value,
                        const std::string& fallback);
+// As add_bytes(), but a small number needs a unit.
+CLI::Option* add_memory(CLI::App& app, const Flag& flag, int64_t& value,
+                        const std::string& fallback = "");
 
 // Accepts the keys of `names` and yields their values.
 template <typename T>

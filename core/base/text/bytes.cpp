@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -38,21 +39,37 @@ int64_t parse_bytes(const std::string& option, const std::string& text) {
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   std::string suffix = end;
+  std::erase(suffix, ' ');
+  std::ranges::transform(suffix, suffix.begin(), [](unsigned char c) { return std::toupper(c); });
   double base = 1024;
-  if (suffix.ends_with("iB")) {
+  if (suffix.ends_with("IB")) {
     suffix.resize(suffix.size() - 2);
   } else if (suffix.size() == 2 && suffix[1] == 'B') {
     suffix.resize(1);
     base = 1000;
+  } else if (suffix == "B") {
+    suffix.clear();
   }
   constexpr std::string_view kPrefixes = "KMGT";
   const size_t power = suffix.size() == 1 ? kPrefixes.find(suffix[0]) : std::string_view::npos;
   if (power != std::string_view::npos) value *= std::pow(base, static_cast<double>(power + 1));
   const bool known = suffix.empty() || power != std::string_view::npos;
   if (end == text.c_str() || !known || !(value >= 1 && value <= std::ldexp(1, 40)))
-    throw InputError(fmt::format("{}: \"{}\" is not a number of bytes; write 16384, 16K, 25M or 1G",
-                                 option, text));
+    throw InputError(
+        fmt::format("{}: \"{}\" is not a number of bytes; write 16384, 16K, 25M, 1G or "
+                    "24GB",
+                    option, text));
   return static_cast<int64_t>(value);
+}
+
+int64_t parse_memory(const std::string& option, const std::string& text) {
+  constexpr int64_t kLeastBytes = 1'000'000;
+  const int64_t bytes = parse_bytes(option, text);
+  const bool has_unit = text.find_first_not_of("0123456789.eE+ ") != std::string::npos;
+  if (!has_unit && bytes < kLeastBytes)
+    throw InputError(
+        fmt::format("{}: \"{}\" needs a unit; write {}GB or {}GiB", option, text, text, text));
+  return bytes;
 }
 
 }  // namespace howmany

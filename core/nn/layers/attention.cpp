@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/error.h"
+#include "core/nn/attention_memory.h"
 #include "core/nn/cut.h"
 #include "core/nn/layers.h"
 #include "core/ops/ops.h"
@@ -18,8 +19,9 @@ class Attention final : public Layer {
   Tensor forward(const Tensor& x, Tape& tape) override {
     output_shape(x.shape());
     const ops::Attended out = ops::attention(x, heads_);
-    if (tape.training())
-      for (const Tensor& t : {x, out.y, out.lse}) tape.push(t);
+    if (!tape.training()) return out.y;
+    for (const Tensor& t : kept_by_attention(x, heads_)) tape.push(t);
+    for (const Tensor& t : {x, out.y, out.lse}) tape.push(t);
     return out.y;
   }
 
@@ -28,6 +30,8 @@ class Attention final : public Layer {
     kept.lse = tape.pop();
     kept.y = tape.pop();
     const Tensor x = tape.pop();
+    std::vector<Tensor> eager = needed_by_attention(x, heads_);
+    for (size_t i = kept_by_attention(x, heads_).size(); i > 0; --i) eager.push_back(tape.pop());
     return tape.wants_grad(x) ? ops::attention_backward(x, kept, dy, heads_) : Tensor();
   }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <stdexcept>
 
 #include "core/base/error.h"
@@ -20,13 +23,29 @@ struct LlamaSizes {
   bool tied = false;
 };
 
-// 160m: JackFram/llama-160m. 1b: meta-llama/Llama-3.2-1B.
+// 160m: JackFram/llama-160m. 1b and 3b: Llama 3.2. 7b and 13b: Llama 2. 8b and 70b: Llama 3.
 LlamaSizes llama_sizes(const ModelOptions& options) {
+  struct Published {
+    std::string_view name;
+    LlamaSizes sizes;
+  };
+  static constexpr Published kSizes[] = {
+      {"160m", {768, 12, 12, 12, 3072, 1024, 32000, 10000, 1e-6, false}},
+      {"1b", {2048, 16, 32, 8, 8192, 1024, 128256, 500000, 1e-5, true}},
+      {"3b", {3072, 28, 24, 8, 8192, 1024, 128256, 500000, 1e-5, true}},
+      {"7b", {4096, 32, 32, 32, 11008, 1024, 32000, 10000, 1e-5, false}},
+      {"8b", {4096, 32, 32, 8, 14336, 1024, 128256, 500000, 1e-5, false}},
+      {"13b", {5120, 40, 40, 40, 13824, 1024, 32000, 10000, 1e-5, false}},
+      {"70b", {8192, 80, 64, 8, 28672, 1024, 128256, 500000, 1e-5, false}},
+      {"mistral_7b", {4096, 32, 32, 8, 14336, 1024, 32000, 10000, 1e-5, false}}};
   const auto given = options.find("size");
   if (given == options.end()) return {};
-  if (given->second == "160m") return {768, 12, 12, 12, 3072, 1024, 32000, 10000, 1e-6, false};
-  if (given->second == "1b") return {2048, 16, 32, 8, 8192, 1024, 128256, 500000, 1e-5, true};
-  throw std::invalid_argument(fmt::format("[model] size={}: expected 160m or 1b", given->second));
+  const auto* const found = std::ranges::find(kSizes, given->second, &Published::name);
+  if (found != std::end(kSizes)) return found->sizes;
+  std::vector<std::string_view> names;
+  for (const Published& one : kSizes) names.push_back(one.name);
+  throw std::invalid_argument(
+      fmt::format("[model] size={}: expected one of {}", given->second, fmt::join(names, ", ")));
 }
 
 LlamaSizes read_llama(const ModelOptions& options) {

@@ -54,6 +54,8 @@ struct Depth {
 constexpr Depth kResnet18 = {"resnet18", basic_main, 1, {2, 2, 2, 2}};
 constexpr Depth kResnet34 = {"resnet34", basic_main, 1, {3, 4, 6, 3}};
 constexpr Depth kResnet50 = {"resnet50", bottleneck_main, 4, {3, 4, 6, 3}};
+constexpr Depth kResnet101 = {"resnet101", bottleneck_main, 4, {3, 4, 23, 3}};
+constexpr Depth kResnet152 = {"resnet152", bottleneck_main, 4, {3, 8, 36, 3}};
 
 LayerPtr projection(int64_t in, int64_t out, int64_t stride) {
   return layers::sequential(conv(in, out, {1, stride, 0}), layers::batchnorm(out));
@@ -67,7 +69,7 @@ LayerPtr block(const Depth& depth, int64_t in, int64_t width, int64_t stride) {
 }
 
 ModelSpec resnet(const Depth& depth, const ModelOptions& options) {
-  allow(depth.name, options, {"image", "classes", "width"});
+  allow(depth.name, options, {"image", "classes", "width", "depth"});
   const int64_t image = positive(options, "image", 224);
   const int64_t classes = positive(options, "classes", 1000);
   const int64_t width = positive(options, "width", 64);
@@ -97,8 +99,19 @@ ModelSpec resnet(const Depth& depth, const ModelOptions& options) {
 
 }  // namespace
 
-ModelSpec resnet18(const ModelOptions& options) { return resnet(kResnet18, options); }
-ModelSpec resnet34(const ModelOptions& options) { return resnet(kResnet34, options); }
-ModelSpec resnet50(const ModelOptions& options) { return resnet(kResnet50, options); }
+ModelSpec resnet18(const ModelOptions& options) {
+  allow("resnet18", options, {"image", "classes", "width"});
+  return resnet(kResnet18, options);
+}
+ModelSpec resnet34(const ModelOptions& options) {
+  allow("resnet34", options, {"image", "classes", "width"});
+  return resnet(kResnet34, options);
+}
+ModelSpec resnet50(const ModelOptions& options) {
+  const int64_t layers = positive(options, "depth", 50);
+  HM_REQUIRE(layers == 50 || layers == 101 || layers == 152,
+             "[model] resnet50: depth={}: expected 50, 101 or 152", layers);
+  return resnet(layers == 50 ? kResnet50 : layers == 101 ? kResnet101 : kResnet152, options);
+}
 
 }  // namespace howmany::models

@@ -35,14 +35,15 @@ struct Stage {
 };
 constexpr Stage kVgg16[] = {{2, 1}, {2, 2}, {3, 4}, {3, 8}, {3, 8}};
 
-LayerPtr features(int64_t width) {
+LayerPtr features(int64_t width, bool batchnorm) {
   std::vector<Named> parts;
   int64_t channels = 3;
   for (const Stage& stage : kVgg16) {
     for (int i = 0; i < stage.convolutions; ++i) {
       add(parts, conv(channels, width * stage.channels));
-      add(parts, layers::relu());
-      channels = width * stage.channels;
+      const int64_t out = width * stage.channels;
+      add(parts, batchnorm ? layers::batchnorm(out, Activation::relu) : layers::relu());
+      channels = out;
     }
     add(parts, layers::max_pool({2, 2, 0}));
   }
@@ -64,7 +65,7 @@ LayerPtr classifier(int64_t in, int64_t hidden, int64_t classes, double dropout)
 }  // namespace
 
 ModelSpec vgg16(const ModelOptions& options) {
-  allow("vgg16", options, {"image", "classes", "width", "dropout"});
+  allow("vgg16", options, {"image", "classes", "width", "dropout", "batchnorm"});
   const int64_t image = positive(options, "image", 224);
   const int64_t classes = positive(options, "classes", 1000);
   const int64_t width = positive(options, "width", 64);
@@ -75,7 +76,7 @@ ModelSpec vgg16(const ModelOptions& options) {
   HM_REQUIRE(image % 32 == 0, "[model] vgg16: image {} is no multiple of 32", image);
   const int64_t left = (image / 32) * (image / 32) * 8 * width;
   std::vector<Named> parts;
-  parts.push_back({"features", features(width)});
+  parts.push_back({"features", features(width, yes_or_no(options, "batchnorm", false))});
   parts.push_back({"flatten", layers::flatten()});
   parts.push_back({"classifier", classifier(left, 64 * width, classes, dropout)});
   return {.name = "vgg16",

@@ -159,7 +159,7 @@ TEST(Model, BertHasItsPublishedSizes) {
 TEST(Model, LlamaHasItsPublishedSizes) {
   EXPECT_EQ(parameter_count(*make_model("llama:size=160m").layer), 162'417'408);
   EXPECT_EQ(parameter_count(*make_model("llama:size=1b").layer), 1'235'814'400);
-  EXPECT_THAT(model_refusal("llama:size=7b"), HasSubstr("expected 160m or 1b"));
+  EXPECT_THAT(model_refusal("llama:size=9b"), HasSubstr("expected one of 160m, 1b"));
   EXPECT_THAT(model_refusal("llama:kv_heads=3"),
               HasSubstr("4 heads are no multiple of kv_heads=3"));
   EXPECT_THAT(model_refusal("llama:width=12,heads=4"),
