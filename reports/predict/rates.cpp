@@ -54,7 +54,7 @@ std::string refusal(std::string_view part) {
 
 enum class Unit { kPerSecond, kSeconds, kSteps, kNone };
 
-// What follows the number: a rate, seconds per step, or steps per second.
+// The text after the number: a rate, seconds per step, or steps per second.
 std::optional<Unit> unit_of(std::string_view text) {
   std::string unit = lower(trimmed(text));
   std::erase(unit, ' ');

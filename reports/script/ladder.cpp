@@ -186,9 +186,7 @@ class Ladder {
   // The plain command often only misses the launcher's variables.
   static std::string reason_of(const Start& alone, const Start& two) {
     if (two.ok || two.why == alone.why) return alone.why;
-    const auto names = [&](const char* text) {
-      return alone.why.find(text) != std::string::npos;
-    };
+    const auto names = [&](const char* text) { return alone.why.find(text) != std::string::npos; };
     return std::ranges::any_of(kOfLauncher, names) ? two.why : alone.why;
   }
 
