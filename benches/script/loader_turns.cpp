@@ -57,8 +57,7 @@ void add_case(const std::string& name, const std::function<void(benchmark::State
 }
 
 LoaderTurns measure(const ScriptFlags& flags) {
-  const PrivateFolder folder;
-  const FolderGuard guard({folder.path()});
+  const GuardedFolder folder;
   const ScriptEnd ended =
       run_script(flags.command, folder.path(), 3 * flags.command.seconds + flags.run_timeout);
   return read_turns(folder.path(), ended);

@@ -82,8 +82,7 @@ double rate_of(const ScriptSteps& steps) {
 
 ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds,
                        TrainingProcess& process) {
-  const PrivateFolder folder;
-  const FolderGuard guard({folder.path()});
+  const GuardedFolder folder;
   const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
   if (command.any_world) {
     process = read_process(folder.path());

@@ -59,8 +59,7 @@ void copy_folder(const fs::path& folder, const fs::path& to, uintmax_t most_byte
 
 WorkingCopy::WorkingCopy(bool wanted) {
   if (!wanted) return;
-  folder_ = std::make_unique<PrivateFolder>();
-  guard_ = std::make_unique<FolderGuard>(std::vector<std::string>{folder_->path()});
+  folder_ = std::make_unique<GuardedFolder>();
   copy_folder(fs::current_path(), folder_->path());
 }
 

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "core/base/private_folder.h"
-#include "core/base/temporary.h"
 
 namespace howmany::benches {
 
@@ -30,8 +29,7 @@ class WorkingCopy {
   std::string path() const { return folder_ ? folder_->path() : ""; }  // empty: no copy
 
  private:
-  std::unique_ptr<PrivateFolder> folder_;
-  std::unique_ptr<FolderGuard> guard_;
+  std::unique_ptr<GuardedFolder> folder_;
 };
 
 }  // namespace howmany::benches

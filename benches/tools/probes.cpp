@@ -10,7 +10,6 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
-#include "core/base/temporary.h"
 #include "core/ops/ops.h"
 
 namespace howmany::benches {
@@ -25,15 +24,17 @@ void add_up(Comm& comm) {
 }
 
 Proof probe_in_processes(std::string_view name) {
-  const PrivateFolder folder;
-  const FolderGuard guard({folder.path()});
+  const GuardedFolder folder;
   const std::string file = folder.path() + "/found";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const RankExit end = launch_processes(
       {self, std::string(kProbeRank), std::string(name), file}, 2,
       {.grace = std::chrono::seconds(1), .time_limit = 2 * kPatience, .mpirun = name == "mpi"});
   const auto found = nlohmann::json::parse(std::ifstream(file), nullptr, false);
-  HM_ENSURE(found.is_object(), "two ranks did not come up: exit code {}", end.code);
+  HM_ENSURE(found.is_object(), "two ranks did not come up: {}",
+            !end.why.empty()         ? end.why
+            : !end.last_line.empty() ? end.last_line
+                                     : fmt::format("exit code {}", end.code));
   if (found.contains("error")) throw Error(found["error"].get<std::string>());
   const auto details = found["details"].get<std::map<std::string, std::string>>();
   std::string why = "two ranks met and agreed";

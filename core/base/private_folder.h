@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/temporary.h"
@@ -30,6 +33,36 @@ class PrivateFolder {
 
  private:
   std::string path_;
+};
+
+// Is also removed if this process ends without running destructors (FolderGuard). Signals wait
+// until it is guarded.
+class GuardedFolder {
+ public:
+  GuardedFolder() {
+    const BlockedSignals blocked;
+    folder_.emplace();
+    guard_.emplace(std::vector<std::string>{folder_->path()});
+  }
+
+  const std::string& path() const { return folder_->path(); }
+
+ private:
+  struct BlockedSignals {
+    BlockedSignals() {
+      sigset_t interrupts;
+      sigemptyset(&interrupts);
+      for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&interrupts, signal);
+      pthread_sigmask(SIG_BLOCK, &interrupts, &before);
+    }
+    ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    BlockedSignals(const BlockedSignals&) = delete;
+    BlockedSignals& operator=(const BlockedSignals&) = delete;
+    sigset_t before{};
+  };
+
+  std::optional<PrivateFolder> folder_;
+  std::optional<FolderGuard> guard_;  // ends first
 };
 
 }  // namespace howmany

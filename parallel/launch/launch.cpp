@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
-#include "core/base/temporary.h"
 #include "core/base/text/names.h"
 #include "core/profile/recorder.h"
 #include "parallel/comm/comm_list.h"
@@ -182,8 +181,7 @@ void launch_threads(int world, const std::function<void(Comm&)>& body, std::stri
     };
     return run_ranks(world, join, body);
   }
-  const PrivateFolder folder;
-  const FolderGuard guard({folder.path()});
+  const GuardedFolder folder;
   const auto join = [&](int rank) {
     return connect({rank, world, rank, "file:" + folder.path(), "threads"}, backend);
   };

@@ -179,7 +179,7 @@ int run_selftest(const SelftestArguments& arguments) {
   } else {
     print(outcomes);
   }
-  return interrupted() ? exit_code::kMeasurementFailed : exit_code(outcomes);
+  return interrupted() ? exit_code::kInterrupted : exit_code(outcomes);
 }
 
 }  // namespace howmany::reports

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // labels: process
 #include "core/base/temporary.h"
-#include "tests/support/message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +12,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+
+#include "core/base/private_folder.h"
+#include "core/base/startup.h"
+#include "tests/support/message_of.h"
 
 namespace howmany {
 namespace {
@@ -75,6 +78,27 @@ TEST_F(Temporary, GuardLeavesFoldersToTheirOwner) {
   { const FolderGuard guard({folder}); }
   EXPECT_TRUE(fs::exists(folder));
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was left behind";
+}
+
+TEST_F(Temporary, AnInterruptAtAnyTimeLeavesNoGuardedFolder) {
+  setenv("TMPDIR", root_.c_str(), 1);
+  for (int microseconds = 0; microseconds < 3000; microseconds += 100) {
+    const pid_t child = fork();
+    if (child == 0) {
+      prepare_process();
+      const GuardedFolder folder;
+      raise(SIGSTOP);
+      _exit(1);
+    }
+    usleep(static_cast<useconds_t>(microseconds));
+    kill(child, SIGTERM);
+    kill(child, SIGCONT);
+    waitpid(child, nullptr, 0);
+  }
+  unsetenv("TMPDIR");
+  for (int i = 0; i < 6000 && !fs::is_empty(root_); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(fs::is_empty(root_));
 }
 
 }  // namespace
