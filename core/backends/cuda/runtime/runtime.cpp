@@ -106,7 +106,7 @@ Count look() {
   cudaGetLastError();  // clears the error, which is reported here
   int driver = 0;      // the newest CUDA version that the driver supports
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
-    return {0, "no NVIDIA driver is installed here"};
+    return {0, "no GPU, because no NVIDIA driver is installed"};
   if (error == cudaErrorInsufficientDriver)
     return {0,
             fmt::format("the NVIDIA driver here serves CUDA {}.{}, and this build needs {}.{} or "
