@@ -118,6 +118,11 @@ void run_rank(const Workload& work, Comm& comm, Device device, const Ranks::Body
 
 }  // namespace
 
+std::string describe_end(const RankExit& end, int world) {
+  const std::string who = end.rank < 0 ? "mpirun" : fmt::format("rank {} of {}", end.rank, world);
+  return who + " " + how_it_ended(end);
+}
+
 int run_program(const std::string& name, const std::function<int()>& body) {
   prepare_process();
   supervise_rank();
@@ -181,8 +186,7 @@ int supervise(const std::string& name, int argc, char** argv, int world,
                         .mpirun = backends.contains("mpi")});
   if (end.forwarded != 0) return kInterrupted;
   if (end.code == 0 || end.code == kInterrupted) return end.code;
-  const std::string who = end.rank < 0 ? "mpirun" : fmt::format("rank {} of {}", end.rank, world);
-  std::cerr << fmt::format("{}: {} {}\n", name, who, without_controls(how_it_ended(end)));
+  std::cerr << fmt::format("{}: {}\n", name, without_controls(describe_end(end, world)));
   return end.signal == 0 && (end.code == 1 || end.code == 2) ? end.code : 3;
 }
 

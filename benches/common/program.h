@@ -39,6 +39,9 @@ constexpr int kInterrupted = 130;  // the shells' exit code after Ctrl-C
 int supervise(const std::string& name, int argc, char** argv, int world,
               const std::set<std::string>& backends, double timeout_seconds);
 
+// Returns for instance "rank 1 of 2 ended with exit code 3". `end` is of a launch of `world` ranks.
+std::string describe_end(const RankExit& end, int world);
+
 // The ranks of a workload, threads or processes.
 class Ranks {
  public:

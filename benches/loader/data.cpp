@@ -189,8 +189,8 @@ LoaderData::LoaderData(const LoaderDataOptions& options) {
     open(options.data, options);
     name_ = format_ == "image_folder" ? "images" : format_;
   }
-  endless_ =
-      std::make_unique<Repeated>(*samples_, samples_->size(), std::max(kEndless, samples_->size()));
+  endless_ = std::make_unique<Repeated>(opened_ ? *opened_ : *samples_, samples_->size(),
+                                        std::max(kEndless, samples_->size()));
 }
 
 LoaderData::~LoaderData() {
@@ -210,8 +210,10 @@ void LoaderData::open(const std::string& root, const LoaderDataOptions& options)
     bad_ = std::move(opened.bad);
     notes_ = std::move(opened.notes);
     images_ = opened.images;
-    opened_ = std::move(opened.dataset);
-    const int64_t used = take_parts(opened.files);
+    const int64_t used = take_parts(*opened.dataset, opened.files);
+    samples_ = std::move(opened.dataset);
+    if (used == samples_->size()) return;
+    opened_ = std::move(samples_);
     samples_ = std::make_unique<Repeated>(*opened_, used, used);
   } catch (const Error& e) {
     throw std::invalid_argument(e.what());  // the caller chose what to open
@@ -219,8 +221,8 @@ void LoaderData::open(const std::string& root, const LoaderDataOptions& options)
 }
 
 // Sets parts_ and returns the number of samples in them.
-int64_t LoaderData::take_parts(const std::vector<std::string>& files) {
-  const int64_t all = opened_->size();
+int64_t LoaderData::take_parts(const Dataset& opened, const std::vector<std::string>& files) {
+  const int64_t all = opened.size();
   for (int64_t i = 0; images_ != nullptr && i < all; ++i) parts_.push_back(images_->part_of(i));
   if (images_ != nullptr) return all;
   int64_t bytes = 0;

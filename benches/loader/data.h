@@ -50,7 +50,7 @@ class LoaderData {
 
  private:
   void open(const std::string& root, const LoaderDataOptions& options);
-  int64_t take_parts(const std::vector<std::string>& files);
+  int64_t take_parts(const Dataset& opened, const std::vector<std::string>& files);
 
   std::string name_, painted_, format_;
   std::optional<FolderGuard> guard_;  // of painted_
@@ -58,7 +58,8 @@ class LoaderData {
   int64_t listed_ = 0;
   std::vector<BadImage> bad_;
   std::vector<std::string> notes_;
-  DatasetPtr opened_, samples_, endless_;
+  DatasetPtr opened_;  // only if a part of it is used
+  DatasetPtr samples_, endless_;
   const ImageDataset* images_ = nullptr;
 };
 

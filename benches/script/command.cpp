@@ -30,7 +30,7 @@ namespace {
 
 constexpr const char* kCount = "{n}";
 const std::string kPythonPath = "PYTHONPATH=";
-// Options of launchers whose value 127.0.0.1 says that all ranks are on this host.
+// Options of launchers. With the value 127.0.0.1, all ranks are on this host.
 constexpr std::string_view kAddresses[] = {"--local-addr", "--main-address", "--main_process_ip"};
 constexpr std::string_view kRecordStart = "rank", kProcessStart = "process.";  // of file names
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "benches/common/program.h"
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
@@ -31,10 +32,7 @@ Proof probe_in_processes(std::string_view name) {
       {self, std::string(kProbeRank), std::string(name), file}, 2,
       {.grace = std::chrono::seconds(1), .time_limit = 2 * kPatience, .mpirun = name == "mpi"});
   const auto found = nlohmann::json::parse(std::ifstream(file), nullptr, false);
-  HM_ENSURE(found.is_object(), "two ranks did not come up: {}",
-            !end.why.empty()         ? end.why
-            : !end.last_line.empty() ? end.last_line
-                                     : fmt::format("exit code {}", end.code));
+  HM_ENSURE(found.is_object(), "two ranks did not come up: {}", describe_end(end, 2));
   if (found.contains("error")) throw Error(found["error"].get<std::string>());
   const auto details = found["details"].get<std::map<std::string, std::string>>();
   std::string why = "two ranks met and agreed";

@@ -174,7 +174,10 @@ class CommandRun {
 
   void end_if_due() {
     const double now = seconds_since(start_);
-    if (!stat_of(child_.pid()).is_stopped()) awake_at_ = now;
+    if (now >= look_at_) {  // not at each line that it prints
+      look_at_ = now + kTickMilliseconds * 1e-3;
+      if (!stat_of(child_.pid()).is_stopped()) awake_at_ = now;
+    }
     const bool late = (command_.timeout_seconds > 0 && now > command_.timeout_seconds) ||
                       now > awake_at_ + command_.stopped_seconds;
     const bool done = command_.is_done && command_.is_done();
@@ -204,7 +207,7 @@ class CommandRun {
   ProcessResult result_;
   Clock::time_point start_ = Clock::now();
   bool asked_ = false;
-  double asked_at_ = 0, awake_at_ = 0;
+  double asked_at_ = 0, awake_at_ = 0, look_at_ = 0;
   ProcessResult::How why_ = ProcessResult::How::kExited;
 };
 

@@ -16,7 +16,7 @@
 namespace howmany {
 namespace {
 
-constexpr uint64_t kLeast = 256 << 10;  // bytes
+constexpr uint64_t kLeast = 256 << 10;  // free bytes; with fewer, the disk is full
 
 // Children of the process may still write files for a moment, so the shell tries again.
 constexpr const char* kRemoveAtEnd = R"sh(

@@ -14,7 +14,7 @@ struct AttentionMemory {
   bool dropout = false;  // and dropout's mask and result
 };
 
-// Of the process. Call it before a model runs.
+// Sets it for the process. Call it before a model runs.
 void set_attention_memory(AttentionMemory how);
 
 // Returns the tensors that eager attention keeps for `qkv`; empty if not eager or not on a meta

@@ -19,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/json.h"
+#include "core/base/text/lines.h"
 #include "core/base/text/table.h"
 #include "reports/cluster/cluster_file.h"
 #include "reports/results/plain_json.h"
@@ -69,14 +70,10 @@ std::string_view without_rank(std::string_view line) {
   return line;
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(without_rank(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
+std::vector<std::string_view> rows_of(std::string_view text) {
+  std::vector<std::string_view> rows = lines_of(text);
+  std::ranges::transform(rows, rows.begin(), without_rank);
+  return rows;
 }
 
 void add(Run& run, double bytes, double us, double algbw, double busbw) {
@@ -106,7 +103,7 @@ std::vector<Run> read_text_runs(const std::string& text) {
   Run next;
   size_t time = 0;  // column of the first time
   bool counts = false;
-  for (const std::string_view line : lines_of(text)) {
+  for (const std::string_view line : rows_of(text)) {
     const std::vector<std::string> words = words_of(line);
     if (words.empty()) continue;
     if (words[0].starts_with('#')) {
@@ -193,7 +190,7 @@ Run read_osu_run(const std::string& text, const std::string& source) {
   Run run;
   run.tool = "osu_allreduce";
   run.device = "cpu";
-  for (const std::string_view line : lines_of(text)) {
+  for (const std::string_view line : rows_of(text)) {
     if (line.find("OSU ") != std::string_view::npos && line.starts_with('#')) {
       if (line.find("Allreduce") == std::string_view::npos)
         throw InputError(fmt::format("{}: \"{}\" is not osu_allreduce", source,
@@ -260,7 +257,7 @@ bool is_collective_table(const std::string& text) {
   if (is_json(text))
     return text.find("\"results\"") != std::string::npos &&
            text.find("\"bus_bw\"") != std::string::npos;
-  return std::ranges::any_of(lines_of(text), [](std::string_view line) {
+  return std::ranges::any_of(rows_of(text), [](std::string_view line) {
     return line.starts_with('#') && line.find("algbw") != std::string_view::npos &&
            line.find("busbw") != std::string_view::npos;
   });

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/statistics.h"
 #include "core/base/text/files.h"
+#include "core/base/text/lines.h"
 #include "core/base/text/log_number.h"
 #include "core/base/text/table.h"
 #include "reports/results/plain_json.h"
@@ -23,29 +24,7 @@ namespace howmany::reports {
 namespace {
 
 constexpr std::string_view kMllog = ":::MLLOG";
-constexpr std::string_view kSpaces = " \t\r\n";
 constexpr size_t kMaxRows = 100'000;
-
-std::string_view trimmed(std::string_view text, std::string_view of = kSpaces) {
-  text.remove_prefix(std::min(text.find_first_not_of(of), text.size()));
-  return text.substr(0, text.find_last_not_of(of) + 1);
-}
-
-std::string lower(std::string_view text) {
-  std::string small(text);
-  std::ranges::transform(small, small.begin(), [](unsigned char c) { return std::tolower(c); });
-  return small;
-}
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(trimmed(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 std::string refusal(std::string_view part) {
   return fmt::format("--rates: \"{}\" is not N=RATE, such as 1=100,2=190 or 1=0.42s,2=0.45s",
@@ -136,7 +115,7 @@ std::vector<std::string_view> parts_of(std::string_view text) {
   for (size_t equals = text.find('='); equals != std::string_view::npos;
        equals = text.find('=', equals + 1)) {
     size_t at = equals;
-    while (at > 0 && kSpaces.find(text[at - 1]) != std::string_view::npos) --at;
+    while (at > 0 && kBlanks.find(text[at - 1]) != std::string_view::npos) --at;
     while (at > 0 && std::isdigit(static_cast<unsigned char>(text[at - 1])) != 0) --at;
     const bool begins =
         at == 0 || std::string_view(",; \t\n").find(text[at - 1]) != std::string_view::npos;
@@ -185,7 +164,7 @@ bool is_count(std::string_view heading) {
 }
 
 // The unit of a column; nullopt if it holds no rates.
-std::optional<Unit> is_rate(std::string_view heading) {
+std::optional<Unit> unit_of_heading(std::string_view heading) {
   const std::string name = lower(trimmed(heading, " \t\""));
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (has("throughput") || has("samples") || has("images") || has("img") || has("tokens") ||
@@ -207,8 +186,9 @@ struct Columns {
 Columns columns_of(const std::vector<std::string_view>& heading, const std::string& source) {
   Columns columns;
   const auto count = std::ranges::find_if(heading, is_count);
-  const auto rate = std::ranges::find_if(
-      heading, [&](std::string_view one) { return !is_count(one) && is_rate(one).has_value(); });
+  const auto rate = std::ranges::find_if(heading, [&](std::string_view one) {
+    return !is_count(one) && unit_of_heading(one).has_value();
+  });
   if (count == heading.end() || rate == heading.end()) {
     if (heading.size() == 2) return columns;
     throw InputError(
@@ -218,7 +198,7 @@ Columns columns_of(const std::vector<std::string_view>& heading, const std::stri
   }
   columns.count = count - heading.begin();
   columns.rate = rate - heading.begin();
-  columns.unit = *is_rate(*rate);
+  columns.unit = *unit_of_heading(*rate);
   return columns;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command-line flags. One name has one meaning and one help text in all programs. To add a
-// flag, add a line to flags.inc; to rename one, also add its old name to core/base/cli/renamed.cpp.
+// flag, add a line to flags.inc; to rename one, keep its old name as a spelling without help text.
 #pragma once
 
 #include <string>

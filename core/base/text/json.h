@@ -27,8 +27,8 @@ namespace howmany {
 std::string plain_json(std::string text, const std::string& source);
 // Throws InputError with `source`, line and column. An object with two equal keys is an error.
 nlohmann::json parse_json(std::string text, const std::string& source);
-// As above, but the first value counts of two equal keys whose path ("benchmarks.threads")
-// `may_repeat` accepts.
+// As above. Of two equal keys, the first counts if `may_repeat` accepts their path, such as
+// "benchmarks.threads".
 nlohmann::json parse_json(std::string text, const std::string& source,
                           const std::function<bool(const std::string& path)>& may_repeat);
 // Returns indented JSON. Numbers that are not finite become null, and invalid UTF-8 becomes the

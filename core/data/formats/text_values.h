@@ -9,11 +9,9 @@
 #include <string_view>
 #include <vector>
 
-namespace howmany {
+#include "core/base/text/lines.h"
 
-// Returns the text without blanks and line ends around it.
-std::string_view trimmed(std::string_view text);
-std::string lower(std::string_view text);  // ASCII
+namespace howmany {
 
 // Returns nullopt if the text, without blanks around it, is not a number of this type.
 template <class T>

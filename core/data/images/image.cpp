@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "core/base/text/lines.h"
+
 namespace howmany::image {
 namespace {
 
@@ -50,10 +52,8 @@ bool has(std::span<const uint8_t> bytes, size_t offset, std::string_view text) {
 }
 
 bool is_image_extension(std::string_view extension) {
-  std::string lower(extension);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   static const std::set<std::string, std::less<>> known = known_extensions();
-  return known.contains(lower);
+  return known.contains(lower(extension));
 }
 
 Size AnyDecoder::open(std::span<const uint8_t> bytes, int64_t max_pixels) {

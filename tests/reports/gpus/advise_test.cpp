@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/gpus/advise.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/schema/reasons.h"
 
 #include <gmock/gmock.h>
@@ -63,6 +64,22 @@ Results results_of(const Plan& plan, const EfficiencyOf& curve, double noise, ui
     }
   }
   return results;
+}
+
+// `share`: of the parameters in DistributedDataParallel on two devices.
+Advice advice_with_wrapped(double share) {
+  const Plan plan = plan_for({1, 2});
+  std::vector<Measurement> rows = measurements(plan, results_of(plan, amdahl(0.02), 0.002));
+  for (Measurement& row : rows) {
+    const bool one = row.parameters.at(parameter::kDevices) == "1";
+    row.metrics[metric::kWrappedFraction] = {one ? 0 : share, "ratio", {}, {}, 1, "rounds"};
+  }
+  return advise(rows, {.min_efficiency = 0.8}).at(0);
+}
+
+TEST(Advise, DoubtsTryDdpOnlyIfItHoldsAPartOfTheParametersOnSeveralDevices) {
+  EXPECT_TRUE(advice_with_wrapped(1).certain);
+  EXPECT_FALSE(advice_with_wrapped(0.5).certain);
 }
 
 Advice advice_on(const Plan& plan, const Results& results, double min_efficiency = 0.8) {

@@ -14,6 +14,15 @@ import programs
 from fake import Fake
 
 
+class Folders(programs.TestCase):
+    def test_report_of_a_folder_without_an_answer_names_the_command(self):
+        for name, remedy in (("plan.json", "--resume"), ("base.json", "howmany compare")):
+            folder = self.folder / name
+            folder.mkdir()
+            (folder / name).write_text("{}")
+            self.assert_refused(programs.run("howmany", "report", folder), str(folder), remedy)
+
+
 class Failure(Fake):
     def assert_failed(self, how, words, *more):
         done = self.gpus("--run-timeout", "1", *more, FAKE_FAIL=json.dumps({"ddp@2": how}))
