@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <netinet/in.h>
 #include <sched.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cctype>
@@ -19,6 +21,7 @@
 #include "benches/script/record.h"
 #include "benches/script/working_copy.h"
 #include "core/base/error.h"
+#include "core/base/fd.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
@@ -28,7 +31,8 @@
 namespace howmany::benches {
 namespace {
 
-constexpr const char* kCount = "{n}";
+constexpr const char *kCount = "{n}", *kPort = "{port}";
+constexpr double kEndOnNodes = 10;  // seconds for the launcher to end the ranks of other nodes
 const std::string kPythonPath = "PYTHONPATH=";
 // Options of launchers. With the value 127.0.0.1, all ranks are on this host.
 constexpr std::string_view kAddresses[] = {"--local-addr", "--main-address", "--main_process_ip"};
@@ -55,6 +59,19 @@ void add_turns(std::vector<std::string>& all, const WorkerTurns& turns) {
 bool on_gpus(const ScriptCommand& command) {
   return std::ranges::all_of(command.devices,
                              [](const Device& d) { return d.type == DeviceType::cuda; });
+}
+
+// The kernel gives no other process such a port for a while.
+std::string free_port() {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  HM_ENSURE(socket && ::bind(socket.get(), any, size) == 0 &&
+                ::getsockname(socket.get(), any, &size) == 0,
+            "[script] no free port: {}", std::strerror(errno));
+  return std::to_string(ntohs(address.sin_port));
 }
 
 // CUDA_VISIBLE_DEVICES of this process may already be a selection, to which the indices refer.
@@ -121,6 +138,7 @@ bool is_launchers_own(std::string_view line) {
            std::ranges::all_of(line.substr(from, count),
                                [](unsigned char c) { return std::isdigit(c) != 0; });
   };
+  if (line.starts_with("srun: ")) return true;
   const bool logged = !line.empty() && std::string_view("IWEF").find(line[0]) != line.npos &&
                       digits(1, 4) && line.find("torch/distributed/") != line.npos;
   return logged || (line.starts_with("[2") && line.find("[launch.py:") != line.npos);
@@ -230,7 +248,7 @@ bool is_one_process(const ScriptCommand& command) {
   const bool ranks = std::ranges::any_of(command.words, [](const std::string& word) {
     return word.find(kCount) != std::string::npos;
   });
-  return !command.rate.empty() && !ranks;
+  return !command.rate.empty() && !ranks && command.nodes == 1;
 }
 
 // Binds this process, and so the command, to the cores of the devices.
@@ -247,7 +265,7 @@ Command start_of(const ScriptCommand& command, const std::string& folder, double
   Command start{.argv = words_for(command.words, command.ranks),
                 .environment = environment_for(command, folder),
                 .timeout_seconds = timeout_seconds,
-                .grace_seconds = 1,
+                .grace_seconds = command.nodes > 1 ? kEndOnNodes : 1,
                 .end_descendants = true};
   if (command.rate.empty()) keep_hook(start.argv);
   const std::string program = find_in_path(start.argv[0]);
@@ -267,9 +285,15 @@ ProcessResult run_there(const ScriptCommand& command, Command start) {
 std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks) {
   HM_REQUIRE(!words.empty() && !words[0].empty(), "no command after --");
   std::vector<std::string> all = words;
-  for (std::string& word : all)
-    for (size_t at = 0; (at = word.find(kCount, at)) != std::string::npos;)
-      word.replace(at, std::string(kCount).size(), std::to_string(ranks));
+  std::string port;
+  const auto replace = [](std::string& word, const std::string& what, const auto& with) {
+    for (size_t at = 0; (at = word.find(what, at)) != std::string::npos;)
+      word.replace(at, what.size(), with());
+  };
+  for (std::string& word : all) {
+    replace(word, kCount, [&] { return std::to_string(ranks); });
+    replace(word, kPort, [&] { return port = port.empty() ? free_port() : port; });
+  }
   return all;
 }
 
@@ -287,7 +311,8 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
     if (std::string preload = loopback_preload(); !preload.empty()) all.push_back(preload);
   if (command.devices.empty()) return all;
   const bool gpus = on_gpus(command);
-  all.push_back("CUDA_VISIBLE_DEVICES=" + (gpus ? visible_gpus(command.devices) : ""));
+  if (!gpus || command.nodes == 1)
+    all.push_back("CUDA_VISIBLE_DEVICES=" + (gpus ? visible_gpus(command.devices) : ""));
   if (!gpus && command.rate.empty())
     all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
   add_unless_set(all, "OMP_NUM_THREADS",
@@ -349,11 +374,11 @@ ScriptEnd end_of(const ProcessResult& ended, bool quote, const std::vector<Raise
   if (!quote) {
     ProcessResult silent = ended;
     silent.err.clear();
-    return {ended.ok(), silent.describe(), false};
+    return {ended.ok(), silent.describe(), false, "", ended.seconds};
   }
   ProcessResult printed = ended;
   if (ended.last_line().empty()) printed.err = ended.out;
-  ScriptEnd end{ended.ok(), ended.describe(), true, printed.last_line()};
+  ScriptEnd end{ended.ok(), ended.describe(), true, printed.last_line(), ended.seconds};
   const std::string reason = reason_of(ended, raised);
   if (ended.how == ProcessResult::How::kExited && !reason.empty())
     end.how = fmt::format("exited with {}: {}", ended.code,

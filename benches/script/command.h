@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the user's own training command for a number of devices, with the hook in its Python.
 //
+// Nodes. If the ranks are on several, the launcher in the words has their GPUs. The record of a
+// rank
+//   reaches this host by the group's store (torch_hook/howmany_hook/agreement.py).
 // Hook. PYTHONPATH begins with howmany_hook.zip of this program's folder. PyTorch loads it
 //   through its entry points (torch_hook/howmany_hook/__init__.py).
 // Devices. If given, CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r
@@ -30,10 +33,11 @@ struct WorkerTurns {
 };
 
 struct ScriptCommand {
-  std::vector<std::string> words;  // {n}: `ranks`
+  std::vector<std::string> words;  // {n}: `ranks`; {port}: one that is free on this host
   // If empty, the command gets the devices, cores and threads that it would have without howmany.
   std::vector<Device> devices;
   int ranks = 1;
+  int nodes = 1;  // over which `words` start the ranks; `devices` are those of each
   WorkerTurns turns;
   int threads = 1;               // per rank
   double seconds = 3;            // of timed steps
@@ -56,7 +60,7 @@ struct ScriptCommand {
   bool in_copy = false;      // of the current folder (working_copy.h)
 };
 
-// Returns the words with {n} replaced by `ranks`. Throws std::invalid_argument if there are no
+// Returns the words with {n} and {port} replaced. Throws std::invalid_argument if there are no
 // words.
 std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks);
 // Returns the variables that the command gets in addition to this process's environment. `folder`
@@ -72,6 +76,7 @@ struct ScriptEnd {
   std::string how;             // "exited with 1: ValueError: no data"
   bool quote = true;           // messages of the command may be shown
   std::string last_line = {};  // that it printed; empty: none, or it may not be shown
+  double seconds = 0;          // from its start
 };
 // An exception that ended a process of the command, as the hook wrote it.
 struct Raised {

@@ -21,7 +21,7 @@ constexpr const char* kScriptExamples = R"(Examples:
   script_bench --workers 0,1,2,4 -- python train.py
   script_bench --rate '(?<samples_per_s>[0-9.]+) img/s' -- python train_jax.py
   script_bench --devices cpu:0,cpu:1 -- torchrun --nproc-per-node {n} train.py --epochs 9
-{n} stands for the number of devices.
+{n} stands for the number of devices, {port} for a free port.
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
 
@@ -62,6 +62,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
       ->check(whole_between(0, 1024));
   add_option(app, flag::kLoader, turns.loader, "the one that feeds training")
       ->check(whole_between(0, 1000));
+  add_option(app, flag::kNodes, flags.command.nodes)->check(whole_between(1, 4096));
   int ranks = 1;
   add_option(app, flag::kRanks, ranks)->check(whole_between(0, 4096));
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
@@ -80,7 +81,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   if (turns.given()) return google;
   if (flags.command.count_memory) return take_world(flags.command), google;
   flags.command.devices = parse_devices(flags.device_list);
-  flags.command.ranks = static_cast<int>(flags.command.devices.size());
+  flags.command.ranks = static_cast<int>(flags.command.devices.size()) * flags.command.nodes;
   flags.command.threads = flags.cores_per_device;
   take_world(flags.command);
   return google;

@@ -185,6 +185,13 @@ bool exchanges_nothing(const std::vector<RankRecord>& records) {
   return !first.exchange->sums.empty();
 }
 
+// The first step begins when torch is imported: it is part of the start.
+double trained_seconds(const RankRecord& record) {
+  double sum = 0;
+  for (size_t i = 1; i < record.steps.size(); ++i) sum += record.steps[i].seconds;
+  return sum;
+}
+
 std::map<std::string, double> counters_of(const std::vector<RankRecord>& records, Window timed) {
   const RankRecord& first = records.front();
   std::map<std::string, double> counters = {
@@ -288,6 +295,8 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   HM_ENSURE(steps.global_batch > 0, kNoSamples);
   steps.seconds = step_times(all, quantile(all.samples, 0.5));
   steps.counters = counters_of(records, timed_window(first));
+  steps.counters[metric::kWallS] = ended.seconds;
+  steps.counters[metric::kStartS] = ended.seconds - trained_seconds(first);
   if (const auto share = between_steps_fraction(all))
     steps.counters[metric::kBetweenStepsFraction] = *share;
   steps.flags = flags_of(records, all);

@@ -95,8 +95,7 @@ ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds,
 void run_case(benchmark::State& state, const ScriptFlags& flags) {
   try {
     ScriptCommand command = flags.command;
-    if (command.devices.size() > 1 || command.rehearsal.given())
-      command.detail_steps = kDetailSteps;
+    if (command.ranks > 1 || command.rehearsal.given()) command.detail_steps = kDetailSteps;
     const double timeout = command.seconds + flags.run_timeout;
     TrainingProcess process;
     const ScriptSteps steps =

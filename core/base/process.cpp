@@ -79,7 +79,8 @@ struct PipedChild {
 class OrphanReaper {
  public:
   // If `kill`, ends the orphans too. The children of an orphan become orphans in turn.
-  explicit OrphanReaper(bool kill) : kill_(kill) {
+  // Children that exist already are those of a guard (temporary.h), and stay.
+  explicit OrphanReaper(bool kill) : kill_(kill), before_children_(children()) {
     ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
@@ -90,7 +91,7 @@ class OrphanReaper {
       pid_t pid = 0;
       while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
       }
-      if (pid < 0) break;  // no child is left
+      if (pid < 0 || children().size() <= before_children_.size()) break;  // none is left
       ::usleep(kOrphanPollMicroseconds);
     }
     ::prctl(PR_SET_CHILD_SUBREAPER, before_);
@@ -99,13 +100,20 @@ class OrphanReaper {
   OrphanReaper& operator=(const OrphanReaper&) = delete;
 
  private:
-  static void kill_children() {
+  static std::vector<pid_t> children() {
     const std::string self = std::to_string(::getpid());
-    std::ifstream children("/proc/self/task/" + self + "/children");
-    for (pid_t pid = 0; children >> pid;) ::kill(pid, SIGKILL);
+    std::ifstream file("/proc/self/task/" + self + "/children");
+    std::vector<pid_t> all;
+    for (pid_t pid = 0; file >> pid;) all.push_back(pid);
+    return all;
+  }
+  void kill_children() const {
+    for (const pid_t pid : children())
+      if (std::ranges::find(before_children_, pid) == before_children_.end()) ::kill(pid, SIGKILL);
   }
 
   bool kill_;
+  std::vector<pid_t> before_children_;
   int before_ = 0;
 };
 
@@ -187,7 +195,7 @@ class CommandRun {
              : done        ? ProcessResult::How::kDone
                            : ProcessResult::How::kTimedOut;
       asked_at_ = now;
-      child_.signal(SIGTERM);
+      command_.ask_to_end ? command_.ask_to_end() : child_.signal(SIGTERM);
     }
     if (asked_ && now > asked_at_ + command_.grace_seconds) child_.signal(SIGKILL);
   }

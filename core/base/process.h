@@ -26,7 +26,8 @@ struct Command {
   bool end_descendants = false;               // kill descendants that left the child's group
   std::function<void()> on_tick = {};         // called about five times a second
   std::function<void(std::string_view)> on_stdout = {}, on_stderr = {};
-  std::function<bool()> is_done = {};  // asked with each tick; if true, the group is ended
+  std::function<void()> ask_to_end = {};  // instead of SIGTERM to the child's group
+  std::function<bool()> is_done = {};     // asked with each tick; if true, the group is ended
 };
 
 struct ProcessResult {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -19,14 +20,17 @@ namespace {
 constexpr uint64_t kLeast = 256 << 10;  // free bytes; with fewer, the disk is full
 
 // Children of the process may still write files for a moment, so the shell tries again.
-constexpr const char* kRemoveAtEnd = R"sh(
-trap '' HUP INT TERM
-read -r _
+constexpr const char* kRemove = R"sh(
 for _ in 1 2 3 4 5; do
   rm -rf -- "$@" 2>/dev/null
   sleep 0.1
 done
 rm -rf -- "$@"
+)sh";
+
+constexpr const char* kWait = R"sh(
+trap '' HUP INT TERM
+read -r _
 )sh";
 
 class SpawnSettings {
@@ -79,12 +83,12 @@ std::filesystem::path temporary_directory() {
   return folder;
 }
 
-FolderGuard::FolderGuard(const std::vector<std::string>& folders) {
+EndGuard::EndGuard(const std::string& commands, const std::vector<std::string>& arguments) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return;
   alive_ = ends[1];
-  std::vector<std::string> command = {"/bin/sh", "-c", kRemoveAtEnd, "howmany-cleanup"};
-  command.insert(command.end(), folders.begin(), folders.end());
+  std::vector<std::string> command = {"/bin/sh", "-c", kWait + commands, "howmany-cleanup"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -95,13 +99,19 @@ FolderGuard::FolderGuard(const std::vector<std::string>& folders) {
   ::close(ends[0]);
 }
 
-FolderGuard::~FolderGuard() {
+EndGuard::~EndGuard() {
   if (shell_ > 0) {
-    ::kill(shell_, SIGKILL);
+    if (alive_ >= 0) ::kill(shell_, SIGKILL);
     while (::waitpid(shell_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
   if (alive_ >= 0) ::close(alive_);
 }
+
+void EndGuard::run_now() {
+  if (alive_ >= 0) ::close(std::exchange(alive_, -1));
+}
+
+FolderGuard::FolderGuard(const std::vector<std::string>& folders) : EndGuard(kRemove, folders) {}
 
 }  // namespace howmany

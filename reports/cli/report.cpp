@@ -56,8 +56,7 @@ std::string gpus_text(const Summary& summary, const AdviceOptions& options,
                       const AnswerArguments& arguments, const std::string& folder) {
   if (arguments.emit == "proposal") return proposal({summary}, options);
   const std::vector<Advice> advice = advise(summary.measurements, options);
-  if (arguments.emit == "slurm")
-    return slurm_script(summary, advice, options, script_words(folder));
+  if (arguments.emit == "slurm") return slurm_script(summary, advice, options, script_of(folder));
   return (is_tour_on_cpus(summary) ? kOnCpuCores : "") +
          render(summary, advice, options, {color_wanted(STDOUT_FILENO), folder});
 }

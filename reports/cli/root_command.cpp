@@ -24,6 +24,8 @@
 #include "reports/comm/command.h"
 #include "reports/gpus/command.h"
 #include "reports/memory/command.h"
+#include "reports/nodes/facts.h"
+#include "reports/nodes/nodes.h"
 #include "reports/predict/command.h"
 #include "reports/regression/command.h"
 #include "reports/results/machine.h"
@@ -39,6 +41,12 @@ constexpr double kDescribeSeconds = 10;
 // If an option is given twice, the last value counts, except for lists.
 void last_wins(CLI::App& app) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+// Within a Slurm job, measures on its first node, even if this host is none of them.
+int on_a_node(const std::function<int()>& measure) {
+  const std::optional<int> code = run_on_first_node();
+  return code ? *code : measure();
 }
 
 void add_answer(CLI::App& app, AnswerArguments& a) {
@@ -58,6 +66,13 @@ void add_forwarded(CLI::App& app, Arguments& a, bool of_files) {
 
 void add_measuring(CLI::App& app, Arguments& a) {
   add_devices(app, a.devices, "the GPUs, else slices of the cores");
+  add_option(app, flag::kDeviceCount, a.counts, "1,2,3,4,8,... and whole nodes")
+      ->delimiter(',')
+      ->check(whole_between(1, 4096));
+  add_option(app, flag::kNodes, a.nodes, "1,2,4,... of the job")
+      ->delimiter(',')
+      ->check(whole_between(1, 4096));
+  add_option(app, flag::kHosts, a.hosts, "those of the job")->check(not_empty());
   add_list(app, flag::kMode, a.modes, "data_parallel,ddp");
   add_list(app, flag::kBackend, a.backends, "auto");
   add_option(app, flag::kCoresPerDevice, a.cores_per_device, "1")->check(whole_between(1, 4096));
@@ -121,7 +136,7 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
   add_answer(app, a);
   app.callback([arguments, &command, &code] {
     arguments->command = command;
-    code = measure_and_print(*arguments);
+    code = on_a_node([&] { return measure_and_print(*arguments); });
   });
   add_footer(
       app,
@@ -198,6 +213,17 @@ void add_selftest(CLI::App& app, int& code) {
       "Exit codes: 0 all passed, 1 a test failed, 3 a test program is missing, crashed or hung.");
 }
 
+// For check_nodes(), which starts it on each node.
+void add_node(CLI::App& app, int& code) {
+  const auto head = std::make_shared<std::string>(), python = std::make_shared<std::string>();
+  app.add_option("head", *head, "The first node")->required();
+  app.add_option("python", *python, "A Python with torch");
+  app.callback([head, python, &code] {
+    fmt::print("{}\n", facts_of_this_node(*head, *python));
+    code = exit_code::kFine;
+  });
+}
+
 // Adapters to the type of CommandRow::add.
 template <void (*add)(CLI::App&, int&)>
 void without_command(CLI::App& app, const Words& /*command*/, int& code) {
@@ -234,6 +260,8 @@ constexpr CommandRow kCommands[] = {
     {"help", group::kMore, "Topics, all commands, or the help of one", without_command<add_help>},
     {"run", group::kUnlisted, "The answers for this machine (the default)",
      without_command<add_run>},
+    {"node", group::kUnlisted, "The facts of this node, for a run on several",
+     without_command<add_node>},
     {"completion", group::kUnlisted, "Completion script for a shell, on stdout",
      without_command<add_completion>},
 };

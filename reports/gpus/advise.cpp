@@ -43,6 +43,8 @@ Metric metric_or_nan(const Measurement& m, const char* key) {
 Point point_of(const Measurement& m, double threshold) {
   Point point;
   point.devices = integer_parameter(m, parameter::kDevices);
+  if (m.parameters.contains(parameter::kNodes))
+    point.nodes = integer_parameter(m, parameter::kNodes);
   point.mode = needed_parameter(m, parameter::kMode);
   point.backend = needed_parameter(m, parameter::kBackend);
   point.step_seconds = metric_or_nan(m, metric::kMedianS).value;
@@ -106,6 +108,7 @@ double up_to(double most, const JsonNode& node) {
 
 nlohmann::ordered_json row_json(const Point& p, const AdviceOptions& options) {
   nlohmann::ordered_json row = {{"devices", p.devices},
+                                {"nodes", p.nodes},
                                 {"mode", p.mode},
                                 {"backend", p.backend},
                                 {metric::kSamplesPerS, p.samples_per_s},

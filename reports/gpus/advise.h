@@ -27,6 +27,7 @@ struct AdviceOptions {
 // One configuration of the curve.
 struct Point {
   int devices = 1;
+  int nodes = 1;  // that have them
   std::string mode, backend;
   double step_seconds = 0, samples_per_s = 0;
   double data_wait_fraction = 0;              // of a step; NaN if the bench did not report it

@@ -42,6 +42,7 @@ class Writer {
     advice_.mode = chosen->mode;
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
+    add_one_node();
     add_modes(*chosen);
     add_try_ddp(*chosen);
     add_own_rate(*chosen);
@@ -61,7 +62,12 @@ class Writer {
     return payoff_of(p, options_.min_efficiency) == Payoff::kUnsure;
   }
 
-  std::string things(int n) const { return number(n, noun_); }
+  // "8 GPUs on 2 nodes"
+  std::string things(int n) const {
+    const auto row = std::ranges::find(advice_.points, n, &Point::devices);
+    const bool many = row != advice_.points.end() && row->nodes > 1;
+    return number(n, noun_) + (many ? fmt::format(" on {} nodes", row->nodes) : "");
+  }
 
   static std::string spread(const Point& p) {
     const Metric& e = p.efficiency;
@@ -217,6 +223,14 @@ class Writer {
     for (std::string& note : mode_notes(advice_.points, devices, things(devices))) {
       advice_.notes.push_back(std::move(note));
     }
+  }
+
+  void add_one_node() {
+    const std::string why = text_of(*rows_.front(), mark::kFailsOnNodes);
+    if (why.empty()) return;
+    advice_.certain = false;
+    advice_.notes.push_back(fmt::format("Only one node was measured. On two, {} failed: {}.",
+                                        advice_.model, without_full_stop(why)));
   }
 
   void add_try_ddp(const Point& chosen) {

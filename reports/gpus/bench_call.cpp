@@ -35,14 +35,21 @@ void check_script(const Request& request) {
   refuse_if_refused({.argv = argv, .timeout_seconds = 60}, "script_bench");
 }
 
+// The first `devices`, or all if those are of several nodes.
+std::string devices_on_a_node(const Request& request, int devices) {
+  const auto here = static_cast<int>(request.devices.size());
+  return fmt::format("{}", fmt::join(request.devices.begin(),
+                                     request.devices.begin() + std::min(devices, here), ","));
+}
+
 // The words and devices of one run of a script.
 std::vector<std::string> script_words_of(const Request& request, const Words& words, int devices,
                                          double seconds, double timeout,
                                          const BenchScratch& scratch) {
-  const std::vector<std::string> first(request.devices.begin(), request.devices.begin() + devices);
   std::vector<std::string> argv = bench_words(request.script, seconds, timeout, scratch);
-  argv.insert(argv.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
-                           flag::kCoresPerDevice, std::to_string(request.cores_per_device), "--"});
+  argv.insert(argv.end(), {flag::kDevices, devices_on_a_node(request, devices),
+                           flag::kCoresPerDevice, std::to_string(request.cores_per_device),
+                           flag::kNodes, std::to_string(nodes_of(request, devices)), "--"});
   argv.insert(argv.end(), words.begin(), words.end());
   return argv;
 }
@@ -50,17 +57,19 @@ std::vector<std::string> script_words_of(const Request& request, const Words& wo
 }  // namespace
 
 std::vector<std::string> bench_arguments(const Request& request, const Configuration& c) {
-  const std::vector<std::string> devices(request.devices.begin(),
-                                         request.devices.begin() + c.devices);
   const bool weak = request.scaling == Scaling::kWeak;
-  std::vector<std::string> argv = {find_program("speedup_bench")};
+  const int nodes = nodes_of(request, c.devices);
+  std::vector<std::string> argv;
+  if (nodes > 1)
+    argv = start_on(request.across.nodes, nodes, static_cast<int>(request.devices.size()));
+  argv.push_back(find_program("speedup_bench"));
   auto add = [&](const Flag& flag, const std::string& value) {
     if (!value.empty()) argv.insert(argv.end(), {flag, value});
   };
   add(flag::kModel, c.model);
   add(flag::kMode, c.mode);
   add(flag::kBackend, c.backend);
-  add(flag::kDevices, fmt::format("{}", fmt::join(devices, ",")));
+  add(flag::kDevices, devices_on_a_node(request, c.devices));
   add(flag::kCoresPerDevice, std::to_string(request.cores_per_device));
   add(weak ? flag::kBatchPerDevice : flag::kGlobalBatch, std::to_string(c.batch));
   add(flag::kSeed, std::to_string(request.seed));
@@ -73,7 +82,7 @@ std::vector<std::string> bench_arguments(const Request& request, const Configura
 }
 
 int rehearsing_ranks(const Request& request, int world) {
-  return std::min(request.counts.back(), world - 1);
+  return std::min({request.counts.back(), static_cast<int>(request.devices.size()), world - 1});
 }
 
 std::vector<std::string> rehearse_flag(const Request& request, int world,
@@ -87,14 +96,18 @@ std::vector<std::string> script_arguments(const Request& request, const Configur
                                           const BenchScratch& scratch) {
   const Script& script = request.script;
   const bool one = c.mode == "single" && !script.one.empty();
-  return script_words_of(request, one ? script.one : script.words, c.devices, seconds, timeout,
-                         scratch);
+  const Nodes& nodes = request.across.nodes;
+  const int count = nodes_of(request, c.devices);
+  const Words words = count > 1 ? on_nodes(script, nodes, count, c.devices)
+                                : filled(one ? script.one : script.words, nodes, 1, c.devices);
+  return script_words_of(request, words, c.devices, seconds, timeout, scratch);
 }
 
 std::vector<std::string> rehearsal_arguments(const Request& request, int world, double seconds,
                                              double timeout, const BenchScratch& scratch) {
-  std::vector<std::string> argv = script_words_of(
-      request, request.script.words, rehearsing_ranks(request, world), seconds, timeout, scratch);
+  const int ranks = rehearsing_ranks(request, world);
+  const Words words = filled(request.script.words, request.across.nodes, 1, ranks);
+  std::vector<std::string> argv = script_words_of(request, words, ranks, seconds, timeout, scratch);
   const std::vector<std::string> rehearse = rehearse_flag(request, world, scratch);
   argv.insert(std::ranges::find(argv, "--"), rehearse.begin(), rehearse.end());
   return argv;

@@ -14,6 +14,7 @@
 #include "reports/gpus/measure.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/resolve.h"
+#include "reports/nodes/facts.h"
 #include "reports/results/machine.h"
 #include "reports/results/run_folder.h"
 #include "reports/script/ladder.h"
@@ -73,16 +74,29 @@ ReadyRun resume(const Arguments& arguments, ProgressReport& progress) {
   return {std::move(plan), std::move(folder), std::move(results)};
 }
 
+// Returns the variables of its ranks.
+std::vector<std::string> check_nodes_of(Request& request, const std::string& python) {
+  NodesPlan& across = request.across;
+  return across.environment =
+             check_nodes(across.nodes, nodes_of(request, request.counts.back()), python);
+}
+
 // Starts the script as often as needed, and fills in which numbers of devices are measured. Returns
 // false if it was interrupted.
 bool find_start_of(Request& request, const std::string& folder, ProgressReport& progress) {
   const BenchScratch scratch(folder);
-  const LadderOptions options{request.devices, request.cores_per_device,
-                              !request.beyond.cluster.empty(),
-                              [&](const std::string& line) { progress.report(line); }};
+  const LadderOptions options{
+      .devices = request.devices,
+      .cores_per_device = request.cores_per_device,
+      .rehearses = !request.beyond.cluster.empty(),
+      .nodes = request.across.nodes,
+      .check_nodes = [&](const std::string& python) { return check_nodes_of(request, python); },
+      .report = [&](const std::string& line) { progress.report(line); }};
   if (!find_start(request.script, options, scratch)) return false;
   if (request.script.alone) request.counts = {1};
   if (request.script.own_ranks > 0) request.counts = {request.script.own_ranks};
+  if (!request.script.why_one_node.empty())
+    std::erase_if(request.counts, [&](int count) { return nodes_of(request, count) > 1; });
   return true;
 }
 
@@ -102,9 +116,11 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
     for (const std::string& reason : leave_out_refused(request))
       progress.report("left out: " + reason);
   RunFolder folder = RunFolder::create(arguments.out);
+  const StepsGuard guard(request.across.nodes);
   const Script& script = request.script;
-  if (script.given() && script.rate.empty() && !find_start_of(request, folder.path(), progress))
-    return {};
+  const bool hooked = script.given() && script.rate.empty();
+  if (hooked && !find_start_of(request, folder.path(), progress)) return {};
+  if (!hooked && nodes_of(request, request.counts.back()) > 1) check_nodes_of(request, "");
   progress.report_start(request, folder.path());
   if (!notice.empty()) progress.report(notice);
   write_plan(plan_path(folder.path()), plan);
@@ -171,9 +187,9 @@ AdviceOptions advice_options(const AnswerArguments& arguments, AdviceOptions opt
   return options;
 }
 
-std::vector<std::string> script_words(const std::string& folder) {
+Script script_of(const std::string& folder) {
   if (folder.empty() || !fs::exists(plan_path(folder))) return {};
-  return read_plan(plan_path(folder)).request.script.words;
+  return read_plan(plan_path(folder)).request.script;
 }
 
 }  // namespace howmany::reports

@@ -38,6 +38,8 @@ struct Arguments : AnswerArguments {
   std::string rate;
   bool keep_private = false, in_copy = false;
   bool try_ddp = false;
+  std::vector<int> nodes, counts;               // of whole nodes; of devices
+  std::string hosts;                            // a file
   std::optional<int> up_to;                     // devices; more than there are
   std::string cluster;                          // a name or a file
   std::optional<double> finish_within, budget;  // of these: hours, device-hours
@@ -63,8 +65,8 @@ GpusRun run_gpus(const Arguments& arguments, const SummaryWriter& write);
 // Returns `options` with the values of the command line.
 AdviceOptions advice_options(const AnswerArguments& arguments, AdviceOptions options = {});
 
-// Returns the command of the user's own script, which only plan.json of `folder` holds. Empty if
+// Returns the user's own script with its words, which only plan.json of `folder` holds. Empty if
 // there is none.
-std::vector<std::string> script_words(const std::string& folder);
+Script script_of(const std::string& folder);
 
 }  // namespace howmany::reports

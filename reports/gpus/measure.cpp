@@ -24,8 +24,9 @@ namespace {
 
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr const char* kTrace = "/trace.pftrace";
-constexpr double kStarts = 3;      // times the overhead of earlier runs: the least limit of a run
-constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
+constexpr double kStarts = 3;       // times the overhead of earlier runs: the least limit of a run
+constexpr double kEndSeconds = 5;   // for script_bench to end a script that hangs
+constexpr double kEndOnNodes = 15;  // likewise on several nodes
 
 // If `trace` is not empty, the bench profiles steps after the timed ones into that file.
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,
@@ -112,7 +113,8 @@ class MeasurementLoop {
         options_(options),
         results_(results),
         all_(configurations(plan.request)),
-        budget_(plan.request.time_budget) {
+        budget_(plan.request.time_budget),
+        steps_(plan.request.across.nodes) {
     // Failed runs are repeated.
     std::erase_if(results_.runs, [](const BenchRun& run) { return run.samples.seconds.empty(); });
     left_ = all_.size() * static_cast<size_t>(plan.request.rounds) - results_.runs.size();
@@ -287,7 +289,9 @@ class MeasurementLoop {
     const double seconds = seconds_for_next();
     const bool profile = plan_.request.profile && round == 0;
     const std::string trace = profile ? trace_path() : "";
-    const double timeout = run_timeout(), end = plan_.request.script.given() ? kEndSeconds : 0;
+    const double timeout = run_timeout(), end = nodes_of(plan_.request, c.devices) > 1 ? kEndOnNodes
+                                                : plan_.request.script.given()         ? kEndSeconds
+                                                                                       : 0;
     Command command{.argv = run_arguments(plan_.request, c, seconds, timeout, scratch, trace),
                     .timeout_seconds = seconds + timeout + end};
     command.on_tick = [&] { report(what(configuration, round), nullptr); };
@@ -295,9 +299,16 @@ class MeasurementLoop {
       command.on_stderr = [](std::string_view text) { print_stderr("{}", text); };
     }
     command.on_tick();
+    const bool across = nodes_of(plan_.request, c.devices) > 1;
+    if (across) {
+      command.environment = plan_.request.across.environment;
+      command.grace_seconds = kEndOnNodes;
+    }
     const LoadMeter meter;
     const ProcessResult ended = run_command(command);
-    const double busy = meter.busy_elsewhere();
+    if (across && !ended.ok()) steps_.end_steps();
+    // Slurm's own processes start those of several nodes, so they count as others'.
+    const double busy = across ? kNaN : meter.busy_elsewhere();
     if (ended.how == ProcessResult::How::kInterrupted) {
       results_.interrupted = true;
       return {};
@@ -312,6 +323,8 @@ class MeasurementLoop {
     ++ran_;
     --left_;
     BenchRun run = outcome(configuration, round, scratch, ended);
+    if (!run.row.counters.contains(metric::kWallS))
+      run.row.json[metric::kWallS] = run.row.counters[metric::kWallS] = ended.seconds;
     if (std::isfinite(busy))
       run.row.json[metric::kBusyElsewhereFraction] =
           run.row.counters[metric::kBusyElsewhereFraction] = busy;
@@ -336,6 +349,7 @@ class MeasurementLoop {
   Results& results_;
   const std::vector<Configuration> all_;
   const Budget budget_;
+  StepsGuard steps_;
   size_t left_ = 0, to_do_ = 0, ran_ = 0;
   double overhead_ = 0, took_ = 0;
   const char* again_ = "";  // " again" for a repeated round

@@ -110,8 +110,20 @@ Script read_script(const JsonNode& node) {
     script.own_ranks = static_cast<int>(own->integer_between(0, kMaxDevices));
   if (const auto why = node.find("why-alone")) script.why_alone = why->string();
   if (const auto group = node.find("has-group")) script.has_group = group->boolean();
+  if (const auto across = node.find("across")) script.across = across->strings();
+  if (const auto why = node.find("why-one-node")) script.why_one_node = why->string();
   if (const auto rate = node.find("rate")) script.rate = rate->string();
   return script;
+}
+
+NodesPlan read_nodes(const JsonNode& node) {
+  NodesPlan plan;
+  plan.nodes.names = node.at("names").strings();
+  plan.nodes.launcher = node.at("launcher").string();
+  plan.nodes.source = node.at("source").string();
+  plan.counts = counts_from(node.at("counts"));
+  plan.environment = node.at("environment").strings();
+  return plan;
 }
 
 BeyondPlan read_beyond(const JsonNode& node) {
@@ -169,6 +181,12 @@ std::vector<size_t> order_of_round(size_t count, int round) {
   return order;
 }
 
+int nodes_of(const Request& request, int devices) {
+  const auto each = static_cast<int>(request.devices.size());
+  if (devices <= each) return 1;
+  return devices % each == 0 ? devices / each : 0;
+}
+
 int64_t global_batch(const Request& request, const Configuration& configuration) {
   return request.scaling == Scaling::kWeak ? configuration.batch * configuration.devices
                                            : configuration.batch;
@@ -194,8 +212,14 @@ void check(const Request& request) {
   refuse_if(request.beyond.up_to > 0 && request.beyond.up_to <= most,
             fmt::format("--up-to {} is not beyond the {} that are measured", request.beyond.up_to,
                         number(most, "device")));
-  refuse_if(most > static_cast<int>(request.devices.size()),
-            fmt::format("{} devices were requested, {} given", most, request.devices.size()));
+  const int here = static_cast<int>(request.devices.size());
+  for (const int count : request.counts)
+    refuse_if(
+        count > here * std::max(1, request.across.nodes.count()) || nodes_of(request, count) == 0,
+        request.across.nodes.many()
+            ? fmt::format("{} devices are no whole nodes of {}, or more than {} nodes", count, here,
+                          request.across.nodes.count())
+            : fmt::format("{} devices were requested, {} given", count, here));
   for (const Workload& workload : request.workloads) {
     const bool strong = request.scaling == Scaling::kStrong;
     if (request.script.given()) continue;
@@ -232,6 +256,12 @@ nlohmann::ordered_json to_json(const Request& request) {
   if (request.tour) all[kTour] = true;
   if (request.beyond.up_to > 0)
     all["beyond"] = {{"up-to", request.beyond.up_to}, {"cluster", request.beyond.cluster}};
+  if (const NodesPlan& across = request.across; across.nodes.many())
+    all["nodes"] = {{"names", across.nodes.names},
+                    {"launcher", across.nodes.launcher},
+                    {"source", across.nodes.source},
+                    {"counts", across.counts},
+                    {"environment", across.environment}};
   if (request.script.given())
     all["script"] = {{"name", request.script.name},
                      {"samples-per-step", request.script.samples_per_step},
@@ -242,6 +272,7 @@ nlohmann::ordered_json to_json(const Request& request) {
                      {"one-rank", request.script.one_rank},
                      {"own-ranks", request.script.own_ranks},
                      {"why-alone", request.script.why_alone},
+                     {"why-one-node", request.script.why_one_node},
                      {"has-group", request.script.has_group}};
   return all;
 }
@@ -271,6 +302,7 @@ Request request_from_json(const nlohmann::json& json, const std::string& source)
   request.profile = root.at("profile").boolean();
   if (const auto tour = root.find(kTour)) request.tour = tour->boolean();
   if (const auto script = root.find("script")) request.script = read_script(*script);
+  if (const auto nodes = root.find("nodes")) request.across = read_nodes(*nodes);
   if (const auto beyond = root.find("beyond")) request.beyond = read_beyond(*beyond);
   check(request);
   return request;
@@ -289,6 +321,7 @@ void write_plan(const std::string& path, const Plan& plan) {
   if (plan.request.script.given()) {
     request["script"]["words"] = plan.request.script.words;
     request["script"]["one"] = plan.request.script.one;
+    request["script"]["across"] = plan.request.script.across;
   }
   if (!plan.request.script.rate.empty()) request["script"]["rate"] = plan.request.script.rate;
   if (!plan.request.beyond.text.empty()) request["beyond"]["text"] = plan.request.beyond.text;

@@ -10,6 +10,7 @@
 
 #include "reports/cluster/cluster.h"
 #include "reports/gpus/forwarded.h"
+#include "reports/nodes/nodes.h"
 #include "reports/predict/rehearsed.h"
 #include "reports/results/efficiency.h"
 #include "reports/script/script.h"
@@ -27,6 +28,12 @@ struct BeyondPlan {
   std::string cluster;  // of which steps are rehearsed or computed; empty: none
   std::string text;     // of its file; empty if it is built in. Only plan.json has it.
 };
+// Whole nodes, each with as many devices as are measured on the first one.
+struct NodesPlan {
+  Nodes nodes;
+  std::vector<int> counts;               // ascending; those above 1 are counts of devices, too
+  std::vector<std::string> environment;  // that ranks there need, see check_nodes()
+};
 // Returns the devices that hold a model together by the options ways=n and stages=n of the mode; 1
 // without them. Numbers of devices are multiples of it.
 int devices_of_a_model(const std::string& mode);
@@ -40,7 +47,8 @@ struct Request {
   std::vector<std::string> one_process;  // modes that run in one process, without a backend
   std::vector<std::string> backends;     // for the modes that communicate between ranks
   std::vector<std::string> devices;      // in order: n devices are the first n
-  std::vector<int> counts;
+  std::vector<int> counts;               // of devices; more than `devices` are whole nodes
+  NodesPlan across;
   Scaling scaling = Scaling::kWeak;
   int cores_per_device = 1;
   ForwardedOptions forwarded;
@@ -77,6 +85,8 @@ std::vector<Configuration> configurations(const Request& request);
 // drift cancels.
 std::vector<size_t> order_of_round(size_t count, int round);
 
+// Returns the number of whole nodes with together `devices` devices; 0 if there is none.
+int nodes_of(const Request& request, int devices);
 int64_t global_batch(const Request& request, const Configuration& configuration);
 std::string describe(const Configuration& configuration);  // "ddp over gloo, mlp, 2 devices"
 

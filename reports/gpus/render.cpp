@@ -41,12 +41,15 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
   // The tensors of a device; for a script on CPUs, its whole process.
   const bool counted = std::ranges::any_of(
       advice.points, [](const Point& p) { return std::isfinite(p.peak_bytes); });
+  const bool across =
+      std::ranges::any_of(advice.points, [](const Point& p) { return p.nodes > 1; });
   std::vector<Table::Column> columns = {
       {"devices"},     {"mode", kLeft},   {"backend", kLeft},
       {"step"},        {"samples/s"},     {"speedup"},
       {"efficiency"},  {"95 % interval"}, {format_count(asked.samples_to_train) + " samples"},
       {"device-hours"}};
   if (counted) columns.push_back({"memory"});
+  if (across) columns.insert(columns.begin(), {"nodes"});
   columns.push_back({"", kLeft});
   Table table(columns);
   for (const Point& p : advice.points) {
@@ -64,6 +67,7 @@ std::string table(const Advice& advice, const AdviceOptions& asked, bool color) 
                                       format_seconds(seconds),
                                       format_hours(seconds * p.devices / 3600)};
     if (counted) cells.push_back(format_gigabytes(p.peak_bytes));
+    if (across) cells.insert(cells.begin(), std::to_string(p.nodes));
     cells.push_back(chosen ? "<- " + note(p) : note(p));
     table.add(cells, chosen ? Style::kBold : p.valid ? Style::kPlain : Style::kDim);
   }
@@ -123,7 +127,9 @@ std::string job_line(const Facts& facts, const Advice& advice) {
   const auto found = facts.find(advice.model);
   const bool gpus = found != facts.end() && device_kind(found->second.devices) == DeviceKind::kGpu;
   if (!gpus || !advice.recommended || !advice.certain) return "";
-  return fmt::format("#SBATCH --nodes=1 --gpus-per-node={}\n", *advice.recommended);
+  const auto chosen = std::ranges::find(advice.points, *advice.recommended, &Point::devices);
+  return fmt::format("#SBATCH --nodes={} --gpus-per-node={}\n", chosen->nodes,
+                     chosen->devices / chosen->nodes);
 }
 
 std::string interval_note(const Advice& advice) {

@@ -119,6 +119,37 @@ void resolve_devices(const Arguments& arguments, const Machine& machine, Request
   }
 }
 
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> all;
+  for (int n = 1; n < most; n *= 2) all.push_back(n);
+  all.push_back(most);
+  return all;
+}
+
+// The devices of one node, and then those of whole nodes.
+void resolve_counts(const Arguments& a, Request& request) {
+  NodesPlan& across = request.across;
+  across.nodes = find_nodes(a.hosts);
+  const auto here = static_cast<int>(request.devices.size());
+  const int most = std::max(1, across.nodes.count());
+  std::set<int> counts(a.counts.begin(), a.counts.end());
+  for (const int nodes : a.nodes.empty() ? powers_of_two(most) : a.nodes) {
+    if (nodes > most)
+      throw InputError(fmt::format("{} {}: there {} {}", flag::kNodes.name, nodes,
+                                   most == 1 ? "is" : "are", number(most, "node")));
+    if (a.counts.empty()) counts.insert(nodes * here);
+  }
+  if (a.nodes.empty() && a.counts.empty())
+    for (const int count : default_counts(here)) counts.insert(count);
+  request.counts.assign(counts.begin(), counts.end());
+  if (request.counts.back() <= here) across = {};
+  for (const int count : request.counts)
+    if (count >= here && count % here == 0) across.counts.push_back(count / here);
+  if (across.nodes.many() && a.in_copy)
+    throw InputError(fmt::format("{} makes a copy on this host only: leave it out, or give {} 1",
+                                 flag::kInCopy.name, flag::kNodes.name));
+}
+
 struct Choice {
   std::string name, because;
 };
@@ -328,7 +359,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
   if (!arguments.command.empty()) {
     resolve_script(arguments, request, why);
     refuse_oversubscription(machine, request);
-    request.counts = default_counts(static_cast<int>(request.devices.size()));
+    resolve_counts(arguments, request);
     resolve_beyond(arguments, request);
     check(request);
     return request;
@@ -343,7 +374,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
   }
   refuse_unknown_names(machine, request);
   refuse_oversubscription(machine, request);
-  request.counts = default_counts(static_cast<int>(request.devices.size()));
+  resolve_counts(arguments, request);
   resolve_beyond(arguments, request);
   check(request);
   return request;

@@ -55,6 +55,12 @@ std::string device_list(const Request& request, int count) {
   return fmt::format("{}", fmt::join(first, ","));
 }
 
+void add_nodes(const Request& request, const Configuration& c,
+               std::map<std::string, std::string>& parameters) {
+  if (request.across.nodes.many() && !c.is_rehearsal())
+    parameters[parameter::kNodes] = std::to_string(nodes_of(request, c.devices));
+}
+
 // Returns the parameters that script_bench reported for a configuration; empty if no run succeeded.
 std::map<std::string, std::string> observed(const Results& results, size_t configuration) {
   for (const BenchRun& run : results.runs) {
@@ -114,6 +120,7 @@ std::map<std::string, std::string> parameters_of_script(const Plan& plan, const 
     all[parameter::kScaling] = scaling;
   all[parameter::kCoresPerDevice] = std::to_string(plan.request.cores_per_device);
   all["device_list"] = device_list(plan.request, c.devices);
+  add_nodes(plan.request, c, all);
   if (const double batch = batch_in(all); batch > 0)
     all[parameter::kBatchPerDevice] = std::to_string(std::llround(batch / c.devices));
   return all;
@@ -136,6 +143,7 @@ std::map<std::string, std::string> parameters(const Request& request, const Conf
     std::ranges::replace(key, '-', '_');
     all[key] = word;
   }
+  add_nodes(request, c, all);
   if (request.workers >= 0) all["workers"] = std::to_string(request.workers);
   return all;
 }
@@ -191,6 +199,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
     const Script& script = plan.request.script;
     if (script.alone) add_once(flags, mark::kUsesOneDevice);
     if (!script.why_alone.empty()) add_once(flags, mark::kFailsWithRanks + script.why_alone);
+    if (!script.why_one_node.empty()) add_once(flags, mark::kFailsOnNodes + script.why_one_node);
     if (script.has_group) add_once(flags, mark::kHasGroup);
     if (script.own_ranks > 0) add_once(flags, mark::kOwnRanks);
     if (plan.request.script.try_ddp) add_once(flags, mark::kTryDdp);

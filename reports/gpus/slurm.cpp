@@ -44,12 +44,16 @@ std::string time_limit(double samples, double samples_per_s) {
                            : "half as long again as measured");
 }
 
+constexpr const char* kJobPort = "29500";
+constexpr const char* kJobHead =
+    "head=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n";
+
 struct Job {
   const Request& request;
   const Advice& advice;
   const Workload& workload;
   bool cuda = false;
-  int devices = 1, tasks = 1;
+  int devices = 1, tasks = 1, nodes = 1;
   double samples = 0;  // to train, rounded up
 };
 
@@ -64,13 +68,16 @@ Job job_of(const Request& request, const Advice& advice, double samples) {
     throw InputError("no job script: a job requests GPUs or cores, and the devices are both");
   job.cuda = kind == DeviceKind::kGpu;
   job.devices = *advice.recommended;
+  job.nodes = recommended_point(advice).nodes;
   const double ranks = recommended_point(advice).ranks;
   job.tasks = std::isfinite(ranks)
                   ? static_cast<int>(std::clamp(ranks, 1.0, static_cast<double>(job.devices)))
                   : job.devices;
   // One task drives all devices with the local backend. It also does on CPUs with fewer ranks than
   // devices, because Slurm cannot deal out several slices of cores to a task.
-  if (request.script.given() || advice.backend == "local" || (!job.cuda && job.tasks < job.devices))
+  if (request.script.given())
+    job.tasks = job.nodes;
+  else if (advice.backend == "local" || (!job.cuda && job.tasks < job.devices))
     job.tasks = 1;
   return job;
 }
@@ -88,9 +95,10 @@ std::string command(const Job& job) {
                                  shell_word(job.advice.model), job.advice.mode,
                                  weak ? job.workload.batch * job.devices : job.workload.batch);
   // srun gives each task its own cores, but shows it all GPUs of the job.
+  const int here = job.devices / job.nodes;
   if (job.tasks == 1 || job.cuda)
     text += fmt::format(" --devices {}:0{}", job.cuda ? "cuda" : "cpu",
-                        job.devices > 1 ? fmt::format("-{}", job.devices - 1) : "");
+                        here > 1 ? fmt::format("-{}", here - 1) : "");
   if (job.advice.backend != "local") text += " --backend " + job.advice.backend;
   if (!job.cuda) text += fmt::format(" --cores-per-device {}", request.cores_per_device);
   if (request.sync_batchnorm) text += " --sync-batchnorm";
@@ -100,18 +108,27 @@ std::string command(const Job& job) {
   return text + data(job);
 }
 
-// One task on one node starts all ranks, as on this machine. A command without {n} has one process.
-std::string script_job(const Job& job, const std::vector<std::string>& words) {
+// One task on each node starts its ranks, as was measured. A command without {n} has one process.
+std::string script_job(const Job& job, const Script& script, int cores) {
+  if (script.words.empty()) return "\n# your command, as given to howmany gpus after --\n";
+  const bool across = job.nodes > 1 && !script.across.empty();
+  Words words = across ? script.across : script.words;
+  const bool ranks = across || script.has_count();
+  for (const auto& [what, with] : {std::pair{kCount, std::to_string(job.devices)},
+                                   {kNodes, std::to_string(job.nodes)},
+                                   {kPerNode, std::to_string(job.devices / job.nodes)},
+                                   {kHead, std::string("$head")},
+                                   {kPort, std::string(kJobPort)}})
+    words = replaced(words, what, with);
   std::string line;
-  bool ranks = false;
-  for (std::string one : words) {
-    for (size_t at = 0; (at = one.find("{n}", at)) != std::string::npos; ranks = true)
-      one.replace(at, 3, std::to_string(job.devices));
-    line += (line.empty() ? "" : " ") + shell_word(one);
-  }
-  if (line.empty()) line = "# your command, as given to howmany gpus after --";
-  return fmt::format("\nexport OMP_NUM_THREADS={}\n{}\n",
-                     job.request.cores_per_device * (ranks ? 1 : job.devices), line);
+  for (const std::string& word : words)
+    line += (line.empty() ? "" : " ") + (word == "$head" ? "\"$head\"" : shell_word(word));
+  const std::string start =
+      across ? fmt::format("srun --cpus-per-task={} --kill-on-bad-exit=1 \\\n  ", cores)
+             : std::string();
+  return fmt::format("\nexport OMP_NUM_THREADS={}\n{}{}{}\n",
+                     job.request.cores_per_device * (ranks ? 1 : job.devices),
+                     job.nodes > 1 ? kJobHead : "", start, line);
 }
 
 std::string one_line(std::string text) {
@@ -123,7 +140,7 @@ std::string one_line(std::string text) {
 }  // namespace
 
 std::string slurm_script(const Summary& summary, const std::vector<Advice>& advice,
-                         const AdviceOptions& options, const std::vector<std::string>& words) {
+                         const AdviceOptions& options, const Script& script) {
   if (advice.empty() || !advice[0].recommended)
     throw InputError(advice.empty() ? "no job script: nothing was measured"
                                     : "no job script: " + advice[0].because);
@@ -138,15 +155,19 @@ std::string slurm_script(const Summary& summary, const std::vector<Advice>& advi
       "# {}\n"
       "# Measured on {}. Add{} the partition and account of your cluster.\n"
       "#SBATCH --job-name=howmany\n"
-      "#SBATCH --nodes=1\n"
-      "#SBATCH --ntasks={}\n"
+      "#SBATCH --nodes={}\n"
+      "{}"
       "#SBATCH --cpus-per-task={}\n"
       "#SBATCH --time={}\n",
       one_line(advice[0].because), one_line(json_text(json_member(summary.context, context::kCpu))),
-      of_files ? " the --epochs that train the samples below, and" : "", job.tasks, cores,
-      time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
-  if (job.cuda) text += fmt::format("#SBATCH --gpus={}\n", job.devices);
-  if (request.script.given()) return text + script_job(job, words);
+      of_files ? " the --epochs that train the samples below, and" : "", job.nodes,
+      job.nodes > 1 ? fmt::format("#SBATCH --ntasks-per-node={}\n", job.tasks / job.nodes)
+                    : fmt::format("#SBATCH --ntasks={}\n", job.tasks),
+      cores, time_limit(job.samples, recommended_point(advice[0]).samples_per_s));
+  if (job.cuda)
+    text += job.nodes > 1 ? fmt::format("#SBATCH --gpus-per-node={}\n", job.devices / job.nodes)
+                          : fmt::format("#SBATCH --gpus={}\n", job.devices);
+  if (request.script.given()) return text + script_job(job, script, cores);
   // --cpu-bind: each task gets its own cores. --kill-on-bad-exit: no task waits for a dead one.
   return text +
          fmt::format("\nsrun{} --cpus-per-task={} --cpu-bind=cores --kill-on-bad-exit=1 \\\n  {}\n",

@@ -27,6 +27,9 @@ namespace {
 constexpr double kSeconds = 0.5;    // of timed steps
 constexpr double kMostSteps = 600;  // seconds, if the steps are slow
 constexpr double kSilence = 20;     // seconds between words to the user
+// On several nodes, the first step comes within a few starts on one, or not at all.
+constexpr double kStarts = 3, kLeastStart = 20;
+constexpr double kEndOnNodes = 15;  // seconds to end the ranks of several nodes
 
 // script_bench writes it. A launcher would not change that.
 constexpr const char* kEndedWithZero = "the command ended with code 0";
@@ -65,29 +68,37 @@ class Ladder {
       with_launcher();
     else
       without_launcher();
+    if (options_.nodes.many() && !script_.alone && script_.own_ranks == 0 && !on_nodes_)
+      on_two_nodes();
   }
 
  private:
   int devices() const { return static_cast<int>(options_.devices.size()); }
-  int several() const { return std::min(2, devices()); }
+  int several() const { return options_.nodes.many() ? 2 : std::min(2, devices()); }
   bool on_gpus() const { return device_kind(options_.devices.front()) == DeviceKind::kGpu; }
 
   std::vector<std::string> argv(const Words& words, int count, bool try_ddp) const {
     Script script = script_;
     script.try_ddp = try_ddp;
+    if (count > devices())
+      script.start_timeout = std::min(script.start_timeout, kLeastStart + kStarts * start_seconds_);
     std::vector<std::string> all = bench_words(script, kSeconds, kMostSteps, scratch_);
+    const int nodes = count > devices() ? count / devices() : 1;
     const std::vector<std::string> first(options_.devices.begin(),
-                                         options_.devices.begin() + count);
-    all.insert(all.end(),
-               {flag::kDevices, fmt::format("{}", fmt::join(first, ",")), flag::kCoresPerDevice,
-                std::to_string(options_.cores_per_device), flag::kRanks, "0", "--"});
-    all.insert(all.end(), words.begin(), words.end());
+                                         options_.devices.begin() + count / nodes);
+    all.insert(all.end(), {flag::kDevices, fmt::format("{}", fmt::join(first, ",")),
+                           flag::kCoresPerDevice, std::to_string(options_.cores_per_device),
+                           flag::kNodes, std::to_string(nodes), flag::kRanks, "0", "--"});
+    const Words each = nodes > 1 ? on_nodes(script_, options_.nodes, nodes, count)
+                                 : filled(words, options_.nodes, 1, count);
+    all.insert(all.end(), each.begin(), each.end());
     return all;
   }
 
   // `how`: "as it is"
   Start start(const Words& words, int count, const std::string& how, bool try_ddp = false) {
     options_.report(fmt::format("Starting {} {}.", script_.name, how));
+    if (count > devices()) check_nodes();
     double told = 0;
     const auto begin = std::chrono::steady_clock::now();
     const auto passed = [&] {
@@ -96,6 +107,10 @@ class Ladder {
     scratch_.clear();
     Command command{.argv = argv(words, count, try_ddp),
                     .timeout_seconds = kSeconds + kMostSteps + 10};
+    if (count > devices()) {
+      command.environment = environment_;
+      command.grace_seconds = kEndOnNodes;
+    }
     command.on_tick = [&] {
       if (passed() - told < kSilence) return;
       told = passed();
@@ -115,8 +130,16 @@ class Ladder {
     else
       start.why = own_reason(ended.last_line());
     options_.report("  " + seen(start));
-    if (start.ok) script_.start_seconds = std::max(script_.start_seconds, start.seconds);
+    if (start.ok) start_seconds_ = script_.start_seconds = std::max(start_seconds_, start.seconds);
+    if (!start.python.empty()) python_ = start.python;
     return start;
+  }
+
+  // Nodes that are not alike are an error, not a property of the script.
+  void check_nodes() {
+    if (on_nodes_) return;
+    on_nodes_ = true;
+    if (options_.check_nodes) environment_ = options_.check_nodes(python_);
   }
 
   static std::string seen(const Start& start) {
@@ -133,12 +156,13 @@ class Ladder {
   void with_launcher() {
     if (script_.one.empty()) return;  // {n} is in the script's own words
     const Start one = start(script_.one, 1, "without its launcher, on 1 device");
+    prepare_nodes(script_.one, one.python);
     if (!one.ok) script_.one.clear();
-    if (devices() < 2) return;
+    if (several() < 2) return;
     const Start two = start(script_.words, 2, "with 2 ranks");
     if (two.ok && two.world == 2) return ask_for_one_rank(one);
-    // accelerate starts one process on CPUs.
-    if (one.ok && !one.python.empty() && two.ok && two.processes == 1) {
+    // accelerate starts one process on CPUs; srun and mpirun say no RANK.
+    if (one.ok && !one.python.empty() && (!two.ok || two.processes == 1) && devices() > 1) {
       const Words torchrun = under_torchrun(script_.one, one.python);
       const Start again = start(torchrun, 2, "with 2 ranks under torchrun");
       if (again.ok && again.world == 2) {
@@ -155,7 +179,7 @@ class Ladder {
     const Start alone = start(plain, devices(), "as it is");
     if (alone.ok && alone.world > 1) return take_own_ranks(alone);
     if (alone.why.starts_with(kEndedWithZero)) throw std::runtime_error("[script] " + alone.why);
-    if (alone.ok && devices() < 2 && !options_.rehearses) return;
+    if (alone.ok && several() < 2 && !options_.rehearses) return;
     script_.one = plain;
     const std::string python = alone.python.empty() ? python_of(plain) : alone.python;
     if (python.empty()) {
@@ -163,6 +187,7 @@ class Ladder {
       throw std::runtime_error("[script] " + alone.why);
     }
     script_.words = under_torchrun(plain, python);
+    prepare_nodes(plain, python);
     const bool try_ddp = script_.try_ddp && alone.ok && !alone.group;
     const Start two = start(script_.words, several(), with_ranks("torchrun"), try_ddp);
     if (two.ok && two.group && (two.world > 1 || devices() < 2)) {
@@ -180,7 +205,8 @@ class Ladder {
   }
 
   std::string with_ranks(const char* launcher) const {
-    return fmt::format("with {} under {}", number(several(), "rank"), launcher);
+    return fmt::format("with {} under {}{}", number(several(), "rank"), launcher,
+                       several() > devices() ? " on 2 nodes" : "");
   }
 
   // The plain command often only misses the launcher's variables.
@@ -209,9 +235,32 @@ class Ladder {
   // does.
   void ask_for_one_rank(const Start& alone) {
     script_.one_rank = false;
-    if (script_.one.empty() || alone.ddp || script_.try_ddp || devices() < 2) return;
+    if (script_.one.empty() || alone.ddp || script_.try_ddp || several() < 2) return;
     const Start one = start(script_.words, 1, "with 1 rank there");
     script_.one_rank = one.ok && one.group;
+  }
+
+  // On several nodes, a torchrun on each takes the place of the launcher.
+  void prepare_nodes(const Words& plain, const std::string& python) {
+    if (!options_.nodes.many() || has_nodes(script_.words) || plain.empty()) return;
+    const std::string known = python.empty() ? python_of(plain) : python;
+    if (!known.empty()) script_.across = under_torchrun_on_nodes(plain, known);
+  }
+
+  void on_two_nodes() {
+    if (script_.across.empty() && !has_nodes(script_.words)) {
+      script_.why_one_node =
+          fmt::format("unknown how to start it there: write {} where their number belongs", kNodes);
+      return;
+    }
+    const int ranks = 2 * devices();
+    const Start both = start(script_.words, ranks, "on 2 nodes", script_.try_ddp);
+    if (both.ok && both.world == ranks) return;
+    script_.why_one_node =
+        !both.ok ? both.why
+        : both.world == 1 && both.processes > 1
+            ? "each of its ranks is rank 0 of a group of 1"
+            : fmt::format("it forms a group of {}, not of {}", number(both.world, "rank"), ranks);
   }
 
   // mp.spawn and the like. If one device makes one rank, the number follows the devices.
@@ -242,6 +291,10 @@ class Ladder {
   Script& script_;
   const LadderOptions& options_;
   const BenchScratch& scratch_;
+  bool on_nodes_ = false;                 // ranks on several nodes were tried
+  std::vector<std::string> environment_;  // of those
+  std::string python_;
+  double start_seconds_ = 0;
 };
 
 }  // namespace

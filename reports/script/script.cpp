@@ -53,6 +53,21 @@ Script script_from(const Words& words, std::string* notice, Script::Count count)
   return script;
 }
 
+Words filled(const Words& words, const Nodes& nodes, int count, int ranks) {
+  const std::string head = nodes.names.empty() ? name_of_this_node() : nodes.names.front();
+  return replaced(replaced(replaced(words, kNodes, std::to_string(count)), kPerNode,
+                           std::to_string(ranks / count)),
+                  kHead, head);
+}
+
+Words on_nodes(const Script& script, const Nodes& nodes, int count, int ranks) {
+  if (script.across.empty()) return filled(script.words, nodes, count, ranks);
+  Words all = start_on(nodes, count, 1);
+  const Words each = filled(script.across, nodes, count, ranks);
+  all.insert(all.end(), each.begin(), each.end());
+  return all;
+}
+
 Words flags_of(const Script& script) {
   Words flags;
   if (script.try_ddp) flags.emplace_back(flag::kTryDdp);
@@ -93,7 +108,7 @@ void run_once(const Script& script, const Words& flags, int ranks, double second
     argv.insert(argv.end(), {flag::kRehearse, scratch.costs});
   }
   const bool starts_ranks = ranks == 1 || script.has_count();
-  const Words words = starts_ranks ? script.words : under_torchrun(script.words);
+  const Words words = filled(starts_ranks ? script.words : under_torchrun(script.words), {}, 1, 1);
   argv.emplace_back("--");
   argv.insert(argv.end(), words.begin(), words.end());
   const ProcessResult ended =

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/nodes/nodes.h"
 #include "reports/results/record.h"
 #include "reports/results/scratch.h"
 #include "reports/script/words.h"
@@ -15,27 +16,29 @@ namespace howmany::reports {
 
 // The command of a request; `name` is empty if there is none.
 struct Script {
-  std::string name;              // "train.py": the only part that results show
-  Words words;                   // {n}: the number of ranks
-  Words one = {};                // on one device, without a launcher; empty: `words`
-  int64_t samples_per_step = 0;  // per rank; 0: as the batches show
-  bool alone = false;            // it trains on one device, however it is started
-  bool one_rank = false;         // `words` with one rank differ from `one`: a row of their own
-  int own_ranks = 0;             // it starts this number of ranks itself, whatever the devices
-  bool try_ddp = false;          // put DistributedDataParallel around its model
-  bool in_copy = false;          // runs in a copy of the current folder
-  bool keep_private = false;     // `name` is "script", and errors quote none of its messages
-  std::string rate;              // pattern of the lines with its rate; empty: the hook measures
-  std::string why_alone = {};    // the reason if it fails with several ranks
-  bool has_group = false;        // it can use DistributedDataParallel, yet it is `alone`
-  double start_timeout = 120;    // seconds until its first step
-  double start_seconds = 0;      // until its first step, as seen; 0: unknown
+  std::string name;               // "train.py": the only part that results show
+  Words words;                    // {n}: the number of ranks
+  Words one = {};                 // on one device, without a launcher; empty: `words`
+  Words across = {};              // what each node runs if there are several; empty: `words`
+  int64_t samples_per_step = 0;   // per rank; 0: as the batches show
+  bool alone = false;             // it trains on one device, however it is started
+  bool one_rank = false;          // `words` with one rank differ from `one`: a row of their own
+  int own_ranks = 0;              // it starts this number of ranks itself, whatever the devices
+  bool try_ddp = false;           // put DistributedDataParallel around its model
+  bool in_copy = false;           // runs in a copy of the current folder
+  bool keep_private = false;      // `name` is "script", and errors quote none of its messages
+  std::string rate;               // pattern of the lines with its rate; empty: the hook measures
+  std::string why_alone = {};     // the reason if it fails with several ranks
+  std::string why_one_node = {};  // the reason if it fails on several nodes
+  bool has_group = false;         // it can use DistributedDataParallel, yet it is `alone`
+  double start_timeout = 120;     // seconds until its first step
+  double start_seconds = 0;       // until its first step, as seen; 0: unknown
 
   // kSwept: {n} takes the place of a launcher's number.
   enum class Count { kSwept, kAsGiven };
 
   bool given() const { return !name.empty(); }
-  bool has_count() const { return reports::has_count(words); }
+  bool has_count() const { return reports::has_count(words) || has_nodes(words); }
 };
 
 // Returns the script of a command line. If the count is swept, {n} takes the place of a launcher's
@@ -43,6 +46,12 @@ struct Script {
 // the hook cannot work there (python -c, -E or -I).
 Script script_from(const Words& words, std::string* notice,
                    Script::Count count = Script::Count::kSwept);
+
+// Returns the words with {nodes}, {per_node} and {head} replaced for `ranks` ranks on `count`
+// nodes. {n} and {port} are left to script_bench.
+Words filled(const Words& words, const Nodes& nodes, int count, int ranks);
+// Returns the words that start the script on several nodes.
+Words on_nodes(const Script& script, const Nodes& nodes, int count, int ranks);
 
 // Keeps the name and the messages of the script out of all results (--private).
 void make_private(Script& script);

@@ -82,6 +82,15 @@ const std::vector<Launcher> kLaunchers = {
 };
 const Names kTwoValues = {"--mca", "-mca", "--gmca", "-genv", "-env"};
 
+// The number of the node, for torchrun's --node-rank.
+constexpr const char* kNodeRank =
+    R"(PET_NODE_RANK=${OMPI_COMM_WORLD_RANK:-$SLURM_NODEID} exec "$@")";
+
+bool any_has(const Words& words, const char* what) {
+  return std::ranges::any_of(
+      words, [&](const std::string& word) { return word.find(what) != std::string::npos; });
+}
+
 bool contains(const Names& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -169,11 +178,10 @@ std::optional<Place> find_value(const Words& words, size_t begin, size_t end, co
 
 void refuse_many_nodes(const Words& words, const Found& found, size_t end) {
   const auto nodes = find_value(words, found.own, end, found.launcher->nodes);
-  if (!nodes || nodes->value == "1" || nodes->value == "1:1") return;
+  if (!nodes || nodes->value == "1" || nodes->value == "1:1" || nodes->value == kNodes) return;
   throw InputError(
-      fmt::format("{} has {} nodes, and this measures the devices of one: "
-                  "leave {} out",
-                  found.launcher->name, nodes->value, words[nodes->word]));
+      fmt::format("{} has {} nodes: write {} for the number to measure, or leave {} out",
+                  found.launcher->name, nodes->value, kNodes, words[nodes->word]));
 }
 
 Words put_count(const Words& words, const Found& found, size_t end, std::string* notice) {
@@ -200,7 +208,7 @@ void listen_on_loopback(Words& swept, const Words& words, const Found& found, si
                                [&](const auto& name) { return word.starts_with(name); });
   };
   const auto begin = static_cast<std::ptrdiff_t>(found.own);
-  if (found.launcher->address.empty() ||
+  if (found.launcher->address.empty() || has_nodes(words) ||
       std::any_of(words.begin() + begin, words.begin() + static_cast<std::ptrdiff_t>(end),
                   says_where))
     return;
@@ -231,9 +239,14 @@ Words plain_of(const Words& words, const Found& found, size_t end) {
 
 }  // namespace
 
-bool has_count(const Words& words) {
-  return std::ranges::any_of(
-      words, [](const std::string& word) { return word.find(kCount) != std::string::npos; });
+bool has_count(const Words& words) { return any_has(words, kCount); }
+bool has_nodes(const Words& words) { return any_has(words, kNodes); }
+
+Words replaced(Words words, const std::string& what, const std::string& with) {
+  for (std::string& word : words)
+    for (size_t at = 0; (at = word.find(what, at)) != std::string::npos; at += with.size())
+      word.replace(at, what.size(), with);
+  return words;
 }
 
 std::optional<LaunchWords> launch_words(const Words& words) {
@@ -242,10 +255,11 @@ std::optional<LaunchWords> launch_words(const Words& words) {
   const size_t end = end_of_own(words, *found);
   refuse_many_nodes(words, *found, end);
   LaunchWords launch;
-  launch.swept = has_count(words) ? words : put_count(words, *found, end, &launch.notice);
+  const bool is_swept = has_count(words) || has_nodes(words);
+  launch.swept = is_swept ? words : put_count(words, *found, end, &launch.notice);
   listen_on_loopback(launch.swept, words, *found, end);
   launch.plain = plain_of(words, *found, end);
-  if (has_count(launch.plain)) launch.plain.clear();
+  if (has_count(launch.plain) || has_nodes(launch.plain)) launch.plain.clear();
   return launch;
 }
 
@@ -296,6 +310,27 @@ Words under_torchrun(const Words& words, std::string python) {
                     words.empty() ? "" : words[0], kCount));
   Words all = {python,         "-m",        "torch.distributed.run", "--standalone",
                "--local-addr", "127.0.0.1", "--nproc-per-node",      kCount,
+               "--no-python"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+Words under_torchrun_on_nodes(const Words& words, const std::string& python) {
+  Words all = {"sh",
+               "-c",
+               kNodeRank,
+               "sh",
+               python,
+               "-m",
+               "torch.distributed.run",
+               "--nnodes",
+               kNodes,
+               "--nproc-per-node",
+               kPerNode,
+               "--master-addr",
+               kHead,
+               "--master-port",
+               kPort,
                "--no-python"};
   all.insert(all.end(), words.begin(), words.end());
   return all;

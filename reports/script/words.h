@@ -13,7 +13,15 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kCount = "{n}";  // replaced by the number of ranks
 
+// Replaced in a command for several nodes: their number, the ranks of each, the name of the first
+// one, and a port that is free there.
+constexpr const char *kNodes = "{nodes}", *kPerNode = "{per_node}", *kHead = "{head}",
+                     *kPort = "{port}";
+
 bool has_count(const Words& words);
+bool has_nodes(const Words& words);
+// Returns the words with `what` replaced.
+Words replaced(Words words, const std::string& what, const std::string& with);
 
 // A command that begins with a launcher, perhaps after wrappers: "env A=1 torchrun t.py".
 struct LaunchWords {
@@ -40,6 +48,10 @@ std::string python_of(const Words& words);
 // loopback interface. `python` has torch; empty: python_of(words). Throws InputError if there is
 // none.
 Words under_torchrun(const Words& words, std::string python = "");
+
+// Returns the words that start {per_node} ranks of the command on one of {nodes} nodes, by a
+// torchrun on each. Its environment has the number of the node, as of srun or Open MPI's mpirun.
+Words under_torchrun_on_nodes(const Words& words, const std::string& python);
 
 // Returns the words that start `python train.py` by `fabric run` with {n} ranks. Empty if the
 // command is not of this form.

@@ -8,6 +8,7 @@ namespace howmany::mark {
 inline constexpr const char* kByBackward =
     "a step is a backward pass: no torch.optim step was seen";
 inline constexpr const char* kEndedByItself = "the script ended before the time for its steps";
+inline constexpr const char* kFailsOnNodes = "fails on several nodes: ";      // and its reason
 inline constexpr const char* kFailsWithRanks = "fails with several ranks: ";  // and its reason
 inline constexpr const char* kFallback = "without cuDNN: ";                   // and the operations
 inline constexpr const char* kHasGroup =

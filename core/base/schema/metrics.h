@@ -51,6 +51,8 @@ inline constexpr const char* kOptimizerBytes = "optimizer_bytes";  // its state
 inline constexpr const char* kParameterBytes = "parameter_bytes";  // and buffers
 inline constexpr const char* kReservedBytes = "reserved_bytes";    // by the allocator
 inline constexpr const char* kWarmupLines = "warmup_lines";
+inline constexpr const char* kWallS = "wall_s";    // of a whole run of the command
+inline constexpr const char* kStartS = "start_s";  // of it, outside of training steps
 inline constexpr const char* kWarmupSteps = "warmup_steps";
 // Optimized parameters within DistributedDataParallel, of --try-ddp.
 inline constexpr const char* kWrappedFraction = "wrapped_fraction";

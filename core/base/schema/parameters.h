@@ -10,6 +10,7 @@ inline constexpr const char* kMode = "mode";
 inline constexpr const char* kModel = "model";
 inline constexpr const char* kBackend = "backend";
 inline constexpr const char* kDevices = "devices";
+inline constexpr const char* kNodes = "nodes";  // absent: one
 inline constexpr const char* kBatchPerDevice = "batch_per_device";
 inline constexpr const char* kGlobalBatch = "global_batch";
 inline constexpr const char* kScaling = "scaling";

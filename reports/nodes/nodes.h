@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nodes of an allocation, and the words that start programs on the first of them. Within a job
+// of Slurm, srun starts them; within one of PBS or LSF, and on the hosts of a file, Open MPI's
+// mpirun. Use from one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/temporary.h"
+
+namespace howmany::reports {
+
+struct Nodes {
+  std::vector<std::string> names;  // in order: k nodes are the first k. Empty: only this host
+  std::string launcher;            // "srun" or "mpirun"; empty without names
+  std::string source;              // for people: "Slurm job 17", "PBS_NODEFILE", "hosts.txt"
+
+  int count() const { return static_cast<int>(names.size()); }
+  bool many() const { return names.size() > 1; }
+  bool operator==(const Nodes&) const = default;
+};
+
+// Returns the nodes of `hosts_file` (a name per line, perhaps with words after it), if it is given,
+// else those of the job that this process is in: SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_HOSTS.
+// This host is the first if it is one of them. Throws InputError if a list cannot be read or is of
+// another user's making: a name may have letters, digits, dots, dashes and underscores.
+Nodes find_nodes(const std::string& hosts_file);
+
+// The name of this host among the nodes: SLURMD_NODENAME, else without its domain.
+std::string name_of_this_node();
+
+// Returns the words that start `per_node` copies of a program on each of the first `count` nodes.
+// Copy 0 is on the first one. The words of the program follow.
+std::vector<std::string> start_on(const Nodes& nodes, int count, int per_node);
+
+// Ends programs that start_on() started under srun, whatever happens to this process: steps of the
+// job, and never the job. mpirun does so by itself.
+class StepsGuard {
+ public:
+  explicit StepsGuard(const Nodes& nodes);
+  void ask_to_end();  // the steps that still run; does not wait
+  void end_steps();   // the same, and waits until Slurm was asked
+
+ private:
+  std::vector<std::string> arguments_;  // empty: no srun
+  std::optional<EndGuard> guard_;
+};
+
+// If this process is within a Slurm job but on none of its nodes, as with salloc on a login node:
+// runs this command on the first node, copies its output, and returns its exit code. Else nullopt.
+// After SIGINT or SIGTERM, the command there ends as it would here.
+std::optional<int> run_on_first_node();
+
+}  // namespace howmany::reports
