@@ -6,24 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <stdexcept>
-
-// Some malformed keys break assertions of toml++ 3.3, which are undefined behaviour with NDEBUG.
-namespace howmany::reports {
-constexpr void require_toml(bool condition) {
-  if (!condition) throw std::invalid_argument("malformed TOML");
-}
-}  // namespace howmany::reports
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#define TOML_ASSERT(condition) ::howmany::reports::require_toml(static_cast<bool>(condition))
-#define TOML_EXCEPTIONS 1
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
 
 #include "core/base/error.h"
 #include "core/base/text/table.h"
+#include "reports/results/toml_keys.h"
 
 namespace howmany::reports {
 namespace {
@@ -33,77 +19,7 @@ constexpr size_t kMaxPoints = 1000;
 constexpr double kMicro = 1e-6, kGiga = 1e9, kMebibyte = 1 << 20;
 constexpr double kLargest = 1e12;  // of any number
 
-// A table of the file. Every key must be read; close() refuses the others.
-class Keys {
- public:
-  Keys(const toml::table& table, std::string source, std::string prefix = "")
-      : table_(table), source_(std::move(source)), prefix_(std::move(prefix)) {}
-
-  [[noreturn]] void fail(const toml::node* node, const std::string& key,
-                         const std::string& why) const {
-    const auto line = (node == nullptr ? table_.source() : node->source()).begin.line;
-    throw InputError(
-        fmt::format("{}:{}: {}{}: {}", source_, line, prefix_, printable(key), printable(why)));
-  }
-
-  const toml::node* find(const char* key) {
-    read_.emplace_back(key);
-    return table_.get(key);
-  }
-  const toml::node& need(const char* key) {
-    const toml::node* const node = find(key);
-    if (node == nullptr) fail(nullptr, key, "is missing");
-    return *node;
-  }
-
-  std::string text(const char* key) {
-    const toml::node& node = need(key);
-    const auto value = node.value_exact<std::string>();
-    if (!value || value->empty() || value->size() > 500) fail(&node, key, "expected a text");
-    return *value;
-  }
-  double number_of(const toml::node& node, const std::string& key, double low, double high) const {
-    const auto value = node.is_number() ? node.value<double>() : std::nullopt;
-    if (!value || !(*value >= low) || !(*value <= high))
-      fail(&node, key, fmt::format("expected a number from {:g} to {:g}", low, high));
-    return *value;
-  }
-  double number(const char* key, double low, double high) {
-    return number_of(need(key), key, low, high);
-  }
-  std::optional<double> number_if(const char* key, double low, double high) {
-    const toml::node* const node = find(key);
-    return node == nullptr ? std::nullopt : std::optional(number_of(*node, key, low, high));
-  }
-  int count(const char* key, double high) {
-    const double value = number(key, 1, high);
-    if (value != std::floor(value)) fail(&need(key), key, "expected a whole number");
-    return static_cast<int>(value);
-  }
-  const toml::table* table(const char* key) {
-    const toml::node* const node = find(key);
-    if (node == nullptr) return nullptr;
-    if (!node->is_table()) fail(node, key, "expected a table");
-    return node->as_table();
-  }
-  Keys inside(const toml::table& table, const char* key) const {
-    return {table, source_, fmt::format("{}{}.", prefix_, key)};
-  }
-  const toml::table& all() const { return table_; }
-
-  void close() const {
-    for (const auto& [key, node] : table_)
-      if (std::ranges::find(read_, key.str()) == read_.end())
-        fail(&node, std::string(key.str()), "unknown key");
-  }
-
- private:
-  const toml::table& table_;
-  std::string source_, prefix_;
-  std::vector<std::string> read_;
-};
-
-std::pair<double, double> read_point(const Keys& keys, const toml::node& node,
+std::pair<double, double> read_point(const TomlKeys& keys, const toml::node& node,
                                      const std::string& key) {
   const toml::array* const pair = node.as_array();
   if (pair == nullptr || pair->size() != 2) keys.fail(&node, key, "expected [bytes, microseconds]");
@@ -111,7 +27,7 @@ std::pair<double, double> read_point(const Keys& keys, const toml::node& node,
           keys.number_of(*pair->get(1), key, 1e-3, kLargest) * kMicro};
 }
 
-std::vector<std::pair<double, double>> read_points(const Keys& keys, const toml::node& node,
+std::vector<std::pair<double, double>> read_points(const TomlKeys& keys, const toml::node& node,
                                                    const std::string& key) {
   const toml::array* const points = node.as_array();
   if (points == nullptr || points->empty() || points->size() > kMaxPoints)
@@ -127,9 +43,9 @@ std::vector<std::pair<double, double>> read_points(const Keys& keys, const toml:
 
 // Calls `read` for each number of devices in a table, of which `most` must be one.
 template <typename Read>
-void for_each_count(Keys& keys, const toml::table& table, const char* name, int most,
+void for_each_count(TomlKeys& keys, const toml::table& table, const char* name, int most,
                     const Read& read) {
-  Keys counts = keys.inside(table, name);
+  TomlKeys counts = keys.inside(table, name);
   bool has_most = false;
   for (const auto& [count, value] : table) {
     const std::string key(count.str());
@@ -151,18 +67,18 @@ std::vector<std::pair<double, double>> points_of(double latency, double bytes_pe
   return points;
 }
 
-double bandwidth_of(const Keys& keys, const toml::node& node, const std::string& key) {
+double bandwidth_of(const TomlKeys& keys, const toml::node& node, const std::string& key) {
   return keys.number_of(node, key, 1e-6, 1e6) * kGiga;
 }
 
 // One bandwidth for all numbers of devices, or one for each.
-void read_bandwidths(Keys& keys, int most, NodeLinks& node) {
+void read_bandwidths(TomlKeys& keys, int most, NodeLinks& node) {
   constexpr const char* kKey = "busbw_gb_per_s";
   const double latency = keys.number("latency_us", 1e-3, 1e9) * kMicro;
   const toml::node& given = keys.need(kKey);
   if (const toml::table* const by_count = given.as_table()) {
     for_each_count(keys, *by_count, kKey, most,
-                   [&](int n, Keys& counts, const toml::node& value, const std::string& key) {
+                   [&](int n, TomlKeys& counts, const toml::node& value, const std::string& key) {
                      node.all_reduce[n] = points_of(latency, bandwidth_of(counts, value, key), n);
                    });
     return;
@@ -172,7 +88,7 @@ void read_bandwidths(Keys& keys, int most, NodeLinks& node) {
     node.all_reduce[n] = points_of(latency, bandwidth, n);
 }
 
-NodeLinks read_node(Keys& cluster, int most) {
+NodeLinks read_node(TomlKeys& cluster, int most) {
   NodeLinks node;
   const toml::table* const table = cluster.table("node");
   if (table == nullptr) {
@@ -180,10 +96,10 @@ NodeLinks read_node(Keys& cluster, int most) {
       cluster.fail(nullptr, "node", "is missing: how are the devices of a node linked?");
     return node;
   }
-  Keys keys = cluster.inside(*table, "node");
+  TomlKeys keys = cluster.inside(*table, "node");
   if (const toml::table* const measured = keys.table("all_reduce_us")) {
     for_each_count(keys, *measured, "all_reduce_us", most,
-                   [&](int n, Keys& counts, const toml::node& value, const std::string& key) {
+                   [&](int n, TomlKeys& counts, const toml::node& value, const std::string& key) {
                      node.all_reduce[n] = read_points(counts, value, key);
                    });
   } else {
@@ -193,10 +109,10 @@ NodeLinks read_node(Keys& cluster, int most) {
   return node;
 }
 
-std::optional<Network> read_network(Keys& cluster) {
+std::optional<Network> read_network(TomlKeys& cluster) {
   const toml::table* const table = cluster.table("network");
   if (table == nullptr) return {};
-  Keys keys = cluster.inside(*table, "network");
+  TomlKeys keys = cluster.inside(*table, "network");
   Network network;
   network.links = keys.number("links", 1, 1024);
   network.gbit_per_s = keys.number("gbit_per_s", 1e-3, 1e5);
@@ -206,17 +122,17 @@ std::optional<Network> read_network(Keys& cluster) {
   return network;
 }
 
-std::optional<CallCores> read_cores(Keys& cluster) {
+std::optional<CallCores> read_cores(TomlKeys& cluster) {
   const toml::table* const table = cluster.table("cores");
   if (table == nullptr) return {};
-  Keys keys = cluster.inside(*table, "cores");
+  TomlKeys keys = cluster.inside(*table, "cores");
   const CallCores use{keys.number("us_per_call", 0, 1e9) * kMicro,
                       keys.number("us_per_mib", 0, 1e9) * kMicro / kMebibyte};
   keys.close();
   return use;
 }
 
-void check_name(Keys& keys, const std::string& name) {
+void check_name(TomlKeys& keys, const std::string& name) {
   const bool good = std::ranges::all_of(
       name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
   if (!good || name.size() > 60)
@@ -224,7 +140,7 @@ void check_name(Keys& keys, const std::string& name) {
 }
 
 // The device, the links within a node and the memory: those of a known cluster, or the file's own.
-Cluster read_nodes(Keys& keys, const std::vector<Cluster>& known) {
+Cluster read_nodes(TomlKeys& keys, const std::vector<Cluster>& known) {
   Cluster cluster;
   if (const toml::node* const other = keys.find("node_of")) {
     const auto found = std::ranges::find(known, keys.text("node_of"), &Cluster::name);
@@ -244,7 +160,7 @@ Cluster read_nodes(Keys& keys, const std::vector<Cluster>& known) {
 
 Cluster read_cluster(const toml::table& table, const std::string& source,
                      const std::vector<Cluster>& known) {
-  Keys keys(table, source);
+  TomlKeys keys(table, source);
   Cluster cluster = read_nodes(keys, known);
   cluster.name = keys.text("name");
   check_name(keys, cluster.name);
@@ -258,28 +174,17 @@ Cluster read_cluster(const toml::table& table, const std::string& source,
   return cluster;
 }
 
-toml::table parsed(std::string_view text, const std::string& source) {
-  try {
-    return toml::parse(text, source);
-  } catch (const toml::parse_error& error) {
-    throw InputError(fmt::format("{}:{}: {}", source, error.source().begin.line,
-                                 printable(std::string(error.description()))));
-  } catch (const std::invalid_argument& error) {
-    throw InputError(fmt::format("{}: {}", source, error.what()));
-  }
-}
-
 }  // namespace
 
 Cluster read_cluster_file(std::string_view text, const std::string& source,
                           const std::vector<Cluster>& known) {
-  return read_cluster(parsed(text, source), source, known);
+  return read_cluster(parse_toml(text, source), source, known);
 }
 
 std::string toml_text(const std::string& text) { return nlohmann::json(printable(text)).dump(); }
 
 std::vector<Cluster> read_cluster_list(std::string_view text, const std::string& source) {
-  const toml::table file = parsed(text, source);
+  const toml::table file = parse_toml(text, source);
   std::vector<Cluster> all;
   for (const toml::node& one : *file["cluster"].as_array())
     all.push_back(read_cluster(*one.as_table(), source, all));
