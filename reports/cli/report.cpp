@@ -18,6 +18,7 @@
 #include "reports/comm/json.h"
 #include "reports/comm/render.h"
 #include "reports/comm/run.h"
+#include "reports/forms/document.h"
 #include "reports/gpus/absent.h"
 #include "reports/gpus/proposal.h"
 #include "reports/gpus/render.h"
@@ -27,6 +28,7 @@
 #include "reports/predict/forecast_json.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
+#include "reports/results/latex.h"
 #include "reports/results/plain_json.h"
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
@@ -52,9 +54,30 @@ bool is_tour_on_cpus(const Summary& summary) {
          });
 }
 
+// Writes the plots into the folder of the first run and returns the text.
+std::string form_text(const std::vector<FormRun>& runs, const std::string& emit,
+                      const std::string& experiments, const std::string& folder) {
+  const FormChoice choice = parse_form_choice(emit);
+  const FilledForm filled = fill_form(find_form(choice.form), runs, experiments);
+  for (const auto& [name, svg] : filled.files) {
+    const std::string path = (fs::path(folder) / name).string();
+    try {
+      write_text(path, svg);
+      print_stderr("plot: {}\n", path);
+    } catch (const InputError& error) {
+      print_stderr("{} is not written: {}\n", name, error.what());
+    }
+  }
+  return choice.latex ? to_latex(filled.text) : to_markdown(filled.text);
+}
+
 std::string gpus_text(const Summary& summary, const AdviceOptions& options,
-                      const AnswerArguments& arguments, const std::string& folder) {
+                      const AnswerArguments& arguments, const std::string& folder,
+                      const std::string& experiments = "") {
   if (arguments.emit == "proposal") return proposal({summary}, options);
+  if (arguments.emit.starts_with("proposal="))
+    return form_text({{summary, options, script_of(folder)}}, arguments.emit, experiments,
+                     folder);
   const std::vector<Advice> advice = advise(summary.measurements, options);
   if (arguments.emit == "slurm") return slurm_script(summary, advice, options, script_of(folder));
   return (is_tour_on_cpus(summary) ? kOnCpuCores : "") +
@@ -72,7 +95,8 @@ std::string gpus_text_again(Summary& summary, const ReportArguments& arguments,
     limits.samples = arguments.samples;
     summary.answer["beyond"] = beyond_again(summary.answer["beyond"], limits);
   }
-  return arguments.json ? "" : gpus_text(summary, options, arguments, folder);
+  return arguments.json ? ""
+                        : gpus_text(summary, options, arguments, folder, arguments.experiments);
 }
 
 // Throws InputError if an option of `howmany gpus` is given for another command's summary.
@@ -127,10 +151,26 @@ int report_one(const ReportArguments& arguments) {
   return exit_code::kFine;
 }
 
+int print_form_of_many(const ReportArguments& arguments, const std::vector<NamedSummary>& runs) {
+  std::vector<FormRun> all;
+  std::string first;
+  for (const NamedSummary& run : runs) {
+    const std::string folder = fs::path(summary_path(run.name)).parent_path().string();
+    if (all.empty()) first = folder;
+    refuse_options_of_gpus(arguments, run.summary);
+    all.push_back({run.summary,
+                   advice_options(arguments, options_from_answer(run.summary.answer, run.name)),
+                   script_of(folder)});
+  }
+  fmt::print("{}", form_text(all, arguments.emit, arguments.experiments, first));
+  return exit_code::kFine;
+}
+
 int report_many(const ReportArguments& arguments) {
   std::vector<NamedSummary> runs;
   for (const std::string& path : arguments.paths)
     runs.push_back({path, read_summary(summary_path(path))});
+  if (arguments.emit.starts_with("proposal=")) return print_form_of_many(arguments, runs);
   if (arguments.emit == "proposal") {
     std::vector<Summary> summaries;
     for (NamedSummary& run : runs) {
@@ -180,6 +220,9 @@ int measure_and_print(const Arguments& arguments) {
 }
 
 int run_report(const ReportArguments& arguments) {
+  if (!arguments.experiments.empty() && !arguments.emit.starts_with("proposal="))
+    throw InputError(
+        fmt::format("{} needs {} proposal=FORM", flag::kExperiments.name, flag::kEmit.name));
   return arguments.paths.size() > 1 ? report_many(arguments) : report_one(arguments);
 }
 

@@ -13,6 +13,7 @@ namespace howmany::reports {
 
 struct ReportArguments : AnswerArguments {
   std::vector<std::string> paths;  // folders, or files summary.json
+  std::string experiments;         // a file, see reports/forms/experiments.h
 };
 
 // Runs `howmany gpus`, or `howmany run` if a preset is given.

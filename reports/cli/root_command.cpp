@@ -2,6 +2,7 @@
 #include "reports/cli/root_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "reports/cli/selftest.h"
 #include "reports/cluster/command.h"
 #include "reports/comm/command.h"
+#include "reports/forms/form.h"
 #include "reports/gpus/command.h"
 #include "reports/memory/command.h"
 #include "reports/nodes/facts.h"
@@ -49,11 +51,30 @@ int on_a_node(const std::function<int()>& measure) {
   return code ? *code : measure();
 }
 
+// The values of --emit, without those in LaTeX.
+Words emit_names() {
+  Words names = {"slurm", "proposal"};
+  for (const std::string& form : form_names()) names.push_back("proposal=" + form);
+  return names;
+}
+
+std::string emit_error(std::string& text) {
+  if (text == "slurm" || text == "proposal") return "";
+  try {
+    parse_form_choice(text);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
 void add_answer(CLI::App& app, AnswerArguments& a) {
   add_option(app, flag::kMinEfficiency, a.min_efficiency, "0.8")->check(between(0.01, 2.0));
   add_count(app, flag::kSamples, a.samples, "1281167, one pass over ImageNet-1k");
   auto* json = add_json(app, a.json);
-  add_option(app, flag::kEmit, a.emit)->check(CLI::IsMember({"slurm", "proposal"}))->excludes(json);
+  add_option(app, flag::kEmit, a.emit)
+      ->check(CLI::Validator(emit_error, fmt::format("{{{}}}", fmt::join(emit_names(), ","))))
+      ->excludes(json);
 }
 
 void add_forwarded(CLI::App& app, Arguments& a, bool of_files) {
@@ -187,6 +208,7 @@ void add_report(CLI::App& app, int& code) {
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_answer(app, a);
+  add_option(app, flag::kExperiments, a.experiments)->needs(app.get_option(flag::kEmit));
   app.callback([arguments, &code] { code = run_report(*arguments); });
   app.footer(
       "Examples:\n"
@@ -195,7 +217,13 @@ void add_report(CLI::App& app, int& code) {
       "  howmany report howmany-out/20260101T120000Z --emit slurm > job.sh\n"
       "  howmany report weak strong --emit proposal > scaling.md   # for a proposal of computing "
       "time\n"
-      "  howmany report before after                           # side by side");
+      "  howmany report RUN --emit proposal=csc > RUN/scaling.md  # the form of a computing "
+      "centre\n"
+      "  howmany report RUN --emit proposal=ncar:latex --experiments experiments.toml\n"
+      "  howmany report before after                           # side by side\n"
+      "Forms: " +
+      fmt::format("{}", fmt::join(form_names(), ", ")) +
+      "; each also with :latex. Plots are SVG files in the folder of the run.");
 }
 
 void add_selftest(CLI::App& app, int& code) {

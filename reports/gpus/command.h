@@ -18,7 +18,7 @@ namespace howmany::reports {
 // values of an earlier answer.
 struct AnswerArguments {
   std::optional<double> min_efficiency, samples;
-  std::string emit;  // "slurm" or "proposal": prints only that
+  std::string emit;  // "slurm", "proposal" or "proposal=FORM[:latex]": prints only that
   bool json = false;
 };
 

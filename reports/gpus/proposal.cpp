@@ -119,6 +119,8 @@ Items facts(const Summary& summary, const Request& request) {
   return items;
 }
 
+}  // namespace
+
 std::string scaling_of(const Summary& summary, const std::string& model) {
   for (const Measurement& m : summary.measurements)
     if (parameter_of(m, parameter::kModel) == model)
@@ -127,7 +129,10 @@ std::string scaling_of(const Summary& summary, const std::string& model) {
   return "scaling";
 }
 
-}  // namespace
+Document method_of(const Summary& run) {
+  const Request request = request_from_json(run.context.at("howmany_request"), "summary.json");
+  return {facts(run, request), commands(request)};
+}
 
 Document proposal_of(const Summary& run, const AdviceOptions& options) {
   const auto asked = run.context.find("howmany_request");
@@ -148,8 +153,7 @@ Document proposal_of(const Summary& run, const AdviceOptions& options) {
   }
   add_more(text, run);
   text.emplace_back(Heading{3, "Method"});
-  text.emplace_back(facts(run, request));
-  text.emplace_back(commands(request));
+  for (auto& part : method_of(run)) text.push_back(std::move(part));
   return text;
 }
 

@@ -17,6 +17,10 @@ namespace howmany::reports {
 // arguments of its command may hold secrets. Throws InputError if the run is not of `howmany gpus`,
 // or holds no measurement of it.
 Document proposal_of(const Summary& run, const AdviceOptions& options);
+// Returns versions, rounds and commands of the run.
+Document method_of(const Summary& run);
+// Returns "weak scaling", "strong scaling" or "scaling".
+std::string scaling_of(const Summary& run, const std::string& model);
 // Returns the parts of all runs in Markdown.
 std::string proposal(const std::vector<Summary>& runs, const AdviceOptions& options);
 

@@ -82,7 +82,7 @@ Chart cut(const Chart& chart) {
   Chart few{chart.title, chart.x, chart.y, {}};
   for (const ChartSeries& series : chart.series) {
     if (few.series.size() == kMaxSeries) break;
-    ChartSeries kept{series.name, {}, series.guide};
+    ChartSeries kept{series.name, {}, series.guide, series.label};
     for (const ChartPoint& p : series.points)
       if (kept.points.size() < kMaxPoints && shown(chart, p)) kept.points.push_back(p);
     std::ranges::stable_sort(kept.points, {}, &ChartPoint::x);
@@ -163,6 +163,13 @@ std::string told(const Chart& chart, const ChartSeries& series, const ChartPoint
   return escaped(text + (p.marked ? ", marked" : ""), 200);
 }
 
+std::string guide_label(const Picture& to, const ChartSeries& series) {
+  if (series.label.empty()) return "";
+  const ChartPoint& first = series.points.front();
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", to.x.at(first.x) + 4,
+                     to.y.at(first.y) - 5, escaped(series.label, kMaxName));
+}
+
 std::string line_of(const Chart& chart, const Picture& to, size_t number) {
   const ChartSeries& series = chart.series[number];
   std::string path, bars, points;
@@ -173,7 +180,8 @@ std::string line_of(const Chart& chart, const Picture& to, size_t number) {
     bars += bar(chart, to, p);
     points += marker(number, x, y, p.marked, told(chart, series, p));
   }
-  if (series.guide) return fmt::format("<path class=\"guide\" d=\"{}\"/>\n", path);
+  if (series.guide)
+    return fmt::format("<path class=\"guide\" d=\"{}\"/>{}\n", path, guide_label(to, series));
   return fmt::format(
       "<g class=\"s{}\"><path class=\"line\" stroke-dasharray=\"{}\" d=\"{}\"/>{}{}</g>\n",
       number % kChartColors, dash(number), path, bars, points);
@@ -212,18 +220,37 @@ std::vector<std::string> remarks(const Chart& asked, const Chart& chart) {
   return lines;
 }
 
-}  // namespace
+// As in the page's style sheet, in light colours and without variables, which not every program
+// that converts SVG knows.
+constexpr const char* kFileStyle =
+    ".grid{stroke:#d5d5d5;fill:none}.guide{stroke:#595959;fill:none;stroke-dasharray:1 4;"
+    "stroke-width:1.5;stroke-linecap:round}.line,.bar{fill:none;stroke:currentColor;"
+    "stroke-width:1.5}.full{fill:currentColor}.hollow{fill:#fff;stroke:currentColor;"
+    "stroke-width:2}.s0{color:#0067a5}.s1{color:#c04e00}.s2{color:#007a5a}.s3{color:#a8447f}"
+    ".s4{color:#5b4ab5}.s5{color:#7a6200}";
 
-std::string to_svg(const Chart& asked) {
+std::string start(const Chart& chart, double height, bool file) {
+  const std::string label =
+      escaped(fmt::format("{}: {} over {}", chart.title, chart.y.title, chart.x.title));
+  const std::string box = fmt::format("viewBox=\"0 0 {} {}\"", kChartWidth, height);
+  if (!file) return fmt::format("<svg {} role=\"img\" aria-label=\"{}\">\n", box, label);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" {2} "
+      "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#1a1a1a\">\n"
+      "<title>{3}</title>\n<style>{4}</style>\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n",
+      kChartWidth, height, box, label, kFileStyle);
+}
+
+std::string drawn(const Chart& asked, bool file) {
   const Chart chart = cut(asked);
   const std::optional<Picture> to = picture_of(chart);
   if (!to) return "";
   const std::vector<std::string> lines = remarks(asked, chart);
   const double below = kLegend + kLine * static_cast<double>(chart.series.size());
   const double height = below + kLine * static_cast<double>(lines.size());
-  std::string svg = fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", kChartWidth, height,
-      escaped(fmt::format("{}: {} over {}", chart.title, chart.y.title, chart.x.title)));
+  std::string svg = start(chart, height, file);
   svg += ticks(to->x, chart.x, true) + "\n" + ticks(to->y, chart.y, false) + "\n" + titles(chart);
   for (size_t i = 0; i < chart.series.size(); ++i) svg += line_of(chart, *to, i);
   svg += legend(chart);
@@ -232,6 +259,12 @@ std::string to_svg(const Chart& asked) {
                        below + kLine * static_cast<double>(i) + 4, escaped(lines[i]));
   return svg + "</svg>\n";
 }
+
+}  // namespace
+
+std::string to_svg(const Chart& chart) { return drawn(chart, false); }
+
+std::string to_svg_file(const Chart& chart) { return drawn(chart, true); }
 
 std::string figure(const std::string& title, const std::string& svg) {
   if (svg.empty()) return "";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a chart as inline SVG: lines with error bars, a legend, no script. Series differ in colour,
-// marker and dashes. The page's style sheet defines the colours of the classes s0, s1, ... Text may
-// come from untrusted files, so it is escaped and truncated. Values only; not tied to any thread.
+// Draws a chart as SVG, inline or as a file: lines with error bars, a legend, no script. Series
+// differ in colour, marker and dashes. The page's style sheet defines the colours of the classes
+// s0, s1, ... Text may come from untrusted files, so it is escaped and truncated. Values only; not
+// tied to any thread.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,8 @@ struct ChartPoint {
 struct ChartSeries {
   std::string name;
   std::vector<ChartPoint> points;
-  bool guide = false;  // a reference that was not measured: a thin line without points
+  bool guide = false;      // a reference that was not measured: a thin line without points
+  std::string label = {};  // of a guide, above its left end
 };
 
 struct ChartAxis {
@@ -44,6 +46,8 @@ struct Chart {
 // per series; the legend reports omissions.
 constexpr size_t kMaxSeries = 12, kMaxPoints = 200;
 std::string to_svg(const Chart& chart);
+// Returns the text of a file, of a fixed size and with its own style: black on white.
+std::string to_svg_file(const Chart& chart);
 
 // Returns the SVG with a caption; "" if it is empty.
 std::string figure(const std::string& title, const std::string& svg);

@@ -35,6 +35,9 @@ class MarkdownWriter {
     for (const std::string& line : commands.lines) text += without_controls(line) + "\n";
     text += "```\n";
   }
+  void operator()(const Plot& plot) {
+    text += fmt::format("![{}]({}.svg)\n", shown_in_markdown(plot.caption), plot.name);
+  }
 
   std::string text;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text of headings, paragraphs, tables and code, for Markdown or HTML. Its members may hold text
-// from untrusted files: to_markdown() and reports/html/document_html.h escape and shorten it.
+// A text of headings, paragraphs, tables, code and plots, for Markdown or LaTeX. Its members may
+// hold text from untrusted files: to_markdown() and to_latex() (latex.h) escape and shorten it.
 // Values only; not tied to any thread.
 //
 //   Document text = {Heading{2, "Method"}, Paragraph{"Each run is a fresh process."}};
@@ -32,8 +32,13 @@ struct DocumentTable {
 struct ShellLines {
   std::vector<std::string> lines;  // of a shell
 };
+struct Plot {
+  std::string caption;
+  std::string name;  // of its SVG, without ".svg"
+};
 
-using Document = std::vector<std::variant<Heading, Paragraph, Items, DocumentTable, ShellLines>>;
+using Document =
+    std::vector<std::variant<Heading, Paragraph, Items, DocumentTable, ShellLines, Plot>>;
 
 std::string to_markdown(const Document& document);
 

@@ -40,6 +40,11 @@ inline constexpr const char* kStragglerRank = "straggler_rank";
 inline constexpr const char* kStragglerExtraS = "straggler_extra_s";
 inline constexpr const char* kPeakBytesPerDevice = "peak_bytes_per_device";
 
+// Whole runs of a command.
+inline constexpr const char* kGpuUtilisationFraction = "gpu_utilisation_fraction";
+inline constexpr const char* kGpuMemoryBytes = "gpu_memory_bytes";
+inline constexpr const char* kMfuFraction = "mfu_fraction";
+
 // Training steps of a user's own script.
 inline constexpr const char* kBackwardFraction = "backward_fraction";
 // Work that recurs between steps: rollouts, validation, logging, checkpoints.

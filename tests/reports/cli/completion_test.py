@@ -117,6 +117,9 @@ class Cases:
         self.assertLessEqual({"local", "gloo", "auto"}, set(self.offered("howmany train --backend ")))
         self.assertLessEqual({"method", "gpus"}, set(self.offered("howmany help ")))
 
+    def test_forms_of_a_proposal(self):
+        self.assertLessEqual({"slurm", "proposal", "proposal=csc"}, set(self.offered("howmany report --emit ")))
+
     def test_an_option_of_text_offers_nothing(self):
         self.assertEqual(self.offered("howmany gpus --rounds "), [])
 

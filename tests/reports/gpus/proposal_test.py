@@ -67,14 +67,30 @@ class Proposal(Fake):
         for row in more:
             self.assertEqual(dict(row)["evidence"], "predicted")
             self.assertEqual(sum(name == "90 % interval" and " to " in cell for name, cell in row), 2)
+        form = tables(self.howmany("report", self.out, "--emit", "proposal=incite").out)[0]
+        self.assertEqual([dict(row)["efficiency"] for row in form[-2:]], [dict(row)["efficiency"] for row in more])
+        self.assertEqual([dict(row)["nodes"] for row in form[-2:]], ["1", "2"])  # of 8 GPUs
+
+    def test_a_form_is_filled_in_after_a_measurement(self):
+        done = self.howmany("gpus", "--mode", "ddp", "--rounds", "3", "--out", self.out, "--emit", "proposal=nersc",
+                            FAKE_GPUS="4")
+        self.assertEqual(done.code, 0, done)
+        rows = tables(done.out)[0]
+        self.assertEqual([dict(row)["GPUs"] for row in rows], ["1", "2", "3", "4"])
+        points = {point["devices"]: point for point in self.summary()["answer"]["gpus"]["table"] if point["best"]}
+        self.assertEqual([dict(row)["efficiency"] for row in rows],
+                         [f"{points[int(dict(row)['GPUs'])]['efficiency']:.2f}" for row in rows])
+        self.assertEqual({path.name for path in self.out.glob("*.svg")},
+                         {"scaling-nersc-speedup.svg", "scaling-nersc-efficiency.svg"})
 
     def test_other_runs_are_refused(self):
         path = self.folder / "summary.json"
         path.write_text(json.dumps({"schema": "howmany.summary/1", "context": {}, "measurements": [],
                                     "answer": {"workers": {"recommended": 2}}}))
-        done = self.howmany("report", path, "--emit", "proposal")
-        self.assertEqual(done.code, 2, done)
-        self.assertIn("howmany workers", done.err)
+        for emit in ("proposal", "proposal=csc"):
+            done = self.howmany("report", path, "--emit", emit)
+            self.assertEqual(done.code, 2, done)
+            self.assertIn("howmany workers", done.err)
 
     def test_names_are_shown_as_they_are(self):
         summary = self.run_into(self.folder / "run")
