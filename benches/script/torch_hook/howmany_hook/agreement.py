@@ -6,6 +6,10 @@ Rank 0 decides, and writes OUT/steps.json. If the backward passes or the samples
 gradient accumulation warms up, it times anew from there. If long steps recur, it goes on for whole cycles (cycles.py).
 It announces the last step two steps ahead. The others read the file after each of their steps: rank 0 writes it before
 it takes part in the next step, and they cannot complete that step without rank 0.
+
+Several hosts. Rank 0 announces through the store of the process group instead (store.py). A look there takes a round
+    trip, so the others look only if the end may be near by their own clock and count.
+Clocks. No time of one rank is compared with that of another. Steps are indices, and records have durations.
 """
 
 import dataclasses
@@ -21,6 +25,7 @@ AHEAD = 2
 CHANGED = 3  # steps in a row
 LONGEST = 5  # times the seconds: waits no longer for counts to settle, or for whole cycles
 LOOK = 0.1  # of the time, between two looks at the cycles
+EXPECTED = 0.75  # of the seconds: rank 0 announces no end before
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +36,13 @@ class Steps:
 
 
 def write_whole(path, value):
+    write_text(path, json.dumps(value))
+
+
+def write_text(path, text):
     """Readers see the old file or the new one."""
     with open(path + ".tmp", "w", encoding="utf-8") as file:
-        json.dump(value, file)
+        file.write(text)
     os.replace(path + ".tmp", path)
 
 
@@ -48,19 +57,32 @@ class Agreement:
         self._durations = []  # of the timed steps
         self._recurs, self._next_look = False, 0.0
         self._steps = None
+        self._store = self._entered = None  # of ranks on several hosts; when a rank that looks there ended its first step
+
+    def share(self, store):
+        """The ranks are on several hosts: announces in the GroupStore, not in the folder."""
+        self._store = store
 
     def after(self, index, step):
         """Returns the Steps once they are known, else None. Call after every step."""
         if self._steps is None:
-            self._steps = self._decide(index, step) if self._settings.rank == 0 else self._read()
+            self._steps = self._decide(index, step) if self._settings.rank == 0 else self._look(index)
         return self._steps
 
-    def _read(self):
+    def _look(self, index):
+        if self._store:
+            found = self._store.steps() if self._may_end(index) else None
+            return found and Steps(**found)
         try:
             with open(self._path, encoding="utf-8") as file:
                 return Steps(**json.load(file))
         except FileNotFoundError:
             return None
+
+    def _may_end(self, index):
+        now = time.perf_counter()
+        self._entered = now if self._entered is None else self._entered
+        return now - self._entered >= EXPECTED * self._settings.seconds or index >= self._settings.max_steps - AHEAD
 
     def so_far(self, count):
         """Returns the Steps of a script that ended by itself after `count` steps; None if too few were timed. If it still
@@ -86,7 +108,10 @@ class Agreement:
             return None
         last = index + AHEAD
         steps = Steps(self._first, last, last + self._settings.detail)
-        write_whole(self._path, dataclasses.asdict(steps))
+        if self._store:
+            self._store.announce_steps(dataclasses.asdict(steps))
+        else:
+            write_whole(self._path, dataclasses.asdict(steps))
         return steps
 
     def _has_changed(self, counts):

@@ -12,7 +12,7 @@ def bind(settings):
     if settings.local_rank >= len(settings.cores):
         return
     cores = settings.cores[settings.local_rank] if launched() else sum(settings.cores, [])
-    _bind_threads(cores)
+    _bind_threads(settings, cores)
 
 
 def take_rank(settings, rank, world):
@@ -22,10 +22,24 @@ def take_rank(settings, rank, world):
     settings.rank = settings.local_rank = rank
     settings.world = settings.local_world = world
     if rank < len(settings.cores):
-        _bind_threads(settings.cores[rank])
+        _bind_threads(settings, settings.cores[rank])
 
 
-def _bind_threads(cores):
+def _cores_here(settings, cores):
+    """The cores are those of the host of rank 0. On another host the job may have others: returns those at the same
+    positions, or none if there are too few."""
+    own = sorted(os.sched_getaffinity(0))
+    if not settings.spans_hosts or set(cores) <= set(own):
+        return cores
+    listed = sorted(set(sum(settings.cores, [])))
+    positions = [listed.index(core) for core in cores]
+    return [own[position] for position in positions] if max(positions) < len(own) else []
+
+
+def _bind_threads(settings, cores):
+    cores = _cores_here(settings, cores)
+    if not cores:
+        return
     for thread in os.listdir("/proc/self/task"):
         try:
             os.sched_setaffinity(int(thread), cores)

@@ -17,6 +17,8 @@ GROUP = ("DistributedDataParallel", "init_process_group")
 
 
 def describe(settings):
+    if not os.path.isdir(settings.out):  # on another host
+        return
     uses = []
     fabric = getattr(sys.modules.get(FABRIC), "Fabric", None)
     if fabric is not None and objects_of((fabric,)):

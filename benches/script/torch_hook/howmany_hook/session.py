@@ -17,12 +17,13 @@ import time
 
 import torch
 
-from howmany_hook import cycles, objects, place, record
+from howmany_hook import cycles, objects, place, store
 from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
 from howmany_hook.exchange import Exchange
 from howmany_hook.forward import First
 from howmany_hook.memory import FewSteps
+from howmany_hook.record import Record
 
 clock = time.perf_counter
 LOGGED_STEPS = 10  # their collectives are written
@@ -64,7 +65,7 @@ class Session:
     def __init__(self, settings):
         self._settings = settings
         self._agreement = Agreement(settings)
-        self._path = None
+        self._record = None
         self._forked = False  # a child process of the script measures nothing
         os.register_at_fork(after_in_child=self._forget)
         self._steps, self._now = [], Step()
@@ -245,7 +246,11 @@ class Session:
         world, backend = objects.process_group()
         if not self.rehearsal and world > 1:
             place.take_rank(self._settings, torch.distributed.get_rank(), world)
-        self._path = record.path_of(self._settings.out, self._settings.rank)
+        agrees = isinstance(self._agreement, Agreement) and not self.rehearsal
+        group = store.of_group(self._settings) if agrees else None
+        if group:
+            self._agreement.share(group)
+        self._record = Record(self._settings, group)
         parameters = self._parameters()
         devices = [tensor.device.type for tensor in [*parameters[:1], *outputs] if hasattr(tensor, "device")]
         self._cuda = "cuda" in devices[:1]
@@ -260,7 +265,7 @@ class Session:
             self._ddp = objects.ddp_modules()
         if parallel == "group" and not self.rehearsal and not self.memory:
             self._exchange = Exchange()
-        record.append(self._path, [self._start_line(parameters, world, backend, parallel)])
+        self._record.start(self._start_line(parameters, world, backend, parallel))
 
     def _parameters(self):
         return self._model.parameters() if self._counted is None else objects.parameters_of(self._counted)
@@ -297,7 +302,7 @@ class Session:
         if self.rehearsal and steps:
             lines += self._collective_lines(steps.last)
         end = self._end_line(steps is not None) | (_timed_line(timed, seconds) if timed else {})
-        record.append(self._path, lines + [end])
+        self._record.end(lines + [end])
 
     def _end_line(self, complete):
         detail = complete and self._ddp and self._settings.detail > 0

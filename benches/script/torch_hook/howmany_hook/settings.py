@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What script_bench asks of the hook, from the environment of the process.
 
-HOWMANY_SCRIPT_OUT        folder of the files; absent: measure nothing
+HOWMANY_SCRIPT_OUT        folder of the files, on the host of rank 0; absent: measure nothing
 HOWMANY_SCRIPT_SECONDS    time for the timed steps
 HOWMANY_SCRIPT_MAX_STEPS  largest number of timed steps
 HOWMANY_SCRIPT_DETAIL     steps after the timed ones in which DDP's own figures are read
@@ -15,6 +15,9 @@ HOWMANY_SCRIPT_LOADER     which DataLoader, 1 is the one used first; 0: the one 
 HOWMANY_SCRIPT_MEMORY     1: count the memory of a step, see memory.py
 HOWMANY_SCRIPT_REHEARSE   file with a cost table: the group has more ranks than there are, see rehearsal.py
 HOWMANY_SCRIPT_CORES      cores of each local rank, such as "0,1;2,3"; absent: not bound
+
+Several hosts. If fewer ranks are on this host than in all, they exchange through the store of their group (store.py).
+If srun does not say how many are here, each counts as alone, which does no harm.
 """
 
 import dataclasses
@@ -55,6 +58,7 @@ class Settings:
     local_rank: int
     world: int
     local_world: int
+    spans_hosts: bool  # the ranks are on several hosts, or may be
     workers: list
     rounds: int
     most_workers: int
@@ -68,6 +72,7 @@ class Settings:
         get = os.environ.get
         if not get("HOWMANY_SCRIPT_OUT"):
             return None
+        world, local_world = first_number(WORLD_VARIABLES, 1), first_number(LOCAL_WORLD_VARIABLES, 1)
         return Settings(
             out=get("HOWMANY_SCRIPT_OUT"),
             seconds=float(get("HOWMANY_SCRIPT_SECONDS", "3")),
@@ -78,8 +83,9 @@ class Settings:
             try_ddp=get("HOWMANY_SCRIPT_TRY_DDP") == "1",
             rank=first_number(RANK_VARIABLES),
             local_rank=first_number(LOCAL_RANK_VARIABLES),
-            world=first_number(WORLD_VARIABLES, 1),
-            local_world=first_number(LOCAL_WORLD_VARIABLES, 1),
+            world=world,
+            local_world=local_world,
+            spans_hosts=local_world < world,
             workers=[int(one) for one in get("HOWMANY_SCRIPT_WORKERS", "").split(",") if one],
             rounds=int(get("HOWMANY_SCRIPT_ROUNDS", "2")),
             most_workers=int(get("HOWMANY_SCRIPT_MOST", "1024")),
