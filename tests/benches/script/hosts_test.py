@@ -209,8 +209,9 @@ class Hosts(programs.TestCase):
         return host
 
     def test_hosts_with_other_names(self):
-        """The folder is there on all hosts, but only that of rank 0 writes to it; or it is hidden."""
-        for name, commands in (("shared", []), ("hidden", [f"mount -t tmpfs none {self.out.parent}"])):
+        """The folder is that of rank 0, absent, or another of the same name."""
+        hide = f"mount -t tmpfs none {self.out.parent}"
+        for name, commands in (("shared", []), ("absent", [hide]), ("another", [hide, f"mkdir {self.out}"])):
             with self.subTest(name):
                 self.port = str(free_port())
                 hosts = [self.named("hm-a"), self.named("hm-b", *commands), self.named("hm-a")]
