@@ -147,7 +147,7 @@ class Hosts(programs.TestCase):
         self.assertTrue(seen[0]["shared"])
         self.assertFalse((self.out / "steps.json").exists())
         for one in seen[1:]:
-            self.assertLess(one["calls"], 0.6 * one["steps"])
+            self.assertGreater(one["first_call_s"], 0.7)
 
     def test_two_agents_of_torchrun_agree_by_the_store(self):
         seen = self.check(self.agents(local_world=2), 4)

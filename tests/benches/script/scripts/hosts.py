@@ -25,6 +25,7 @@ check = torch.distributed.Store.check
 
 def counted(store, keys):
     seen["calls"] += 1
+    seen.setdefault("first_call_s", time.perf_counter() - trained)
     return check(store, keys)
 
 
@@ -44,6 +45,7 @@ net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 noise = random.Random(f"{options.seed} {rank}")
 slow = options.seed is not None and options.seed % torch.distributed.get_world_size() == rank
+trained = time.perf_counter()
 for step in range(options.steps):
     for micro_batch in range(options.passes):
         net(torch.ones(4, 8)).sum().backward()
