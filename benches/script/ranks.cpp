@@ -296,7 +296,7 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   steps.seconds = step_times(all, quantile(all.samples, 0.5));
   steps.counters = counters_of(records, timed_window(first));
   steps.counters[metric::kWallS] = ended.seconds;
-  steps.counters[metric::kStartS] = ended.seconds - trained_seconds(first);
+  steps.counters[metric::kStartS] = std::max(0.0, ended.seconds - trained_seconds(first));
   if (const auto share = between_steps_fraction(all))
     steps.counters[metric::kBetweenStepsFraction] = *share;
   steps.flags = flags_of(records, all);

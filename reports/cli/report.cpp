@@ -76,8 +76,7 @@ std::string gpus_text(const Summary& summary, const AdviceOptions& options,
                       const std::string& experiments = "") {
   if (arguments.emit == "proposal") return proposal({summary}, options);
   if (arguments.emit.starts_with("proposal="))
-    return form_text({{summary, options, script_of(folder)}}, arguments.emit, experiments,
-                     folder);
+    return form_text({{summary, options, script_of(folder)}}, arguments.emit, experiments, folder);
   const std::vector<Advice> advice = advise(summary.measurements, options);
   if (arguments.emit == "slurm") return slurm_script(summary, advice, options, script_of(folder));
   return (is_tour_on_cpus(summary) ? kOnCpuCores : "") +

@@ -11,6 +11,7 @@
 #include "reports/gpus/advise.h"
 #include "reports/results/document.h"
 #include "reports/results/record.h"
+#include "reports/script/script.h"
 
 namespace howmany::reports {
 

@@ -8,7 +8,7 @@ import programs
 
 TOPICS = ("method", "output", "exit-codes", "environment")
 COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "predict", "cluster", "train", "devices", "memory", "report", "selftest",
-            "compare", "gate", "history", "completion", "help")
+            "compare", "gate", "history", "node", "completion", "help")
 PARTS = ("compiler", "build type", "oneDNN", "gloo", "MPI", "NCCL", "CUDA", "cuDNN", "CUPTI")
 
 
@@ -25,7 +25,7 @@ class Help(programs.TestCase):
         self.assertEqual(list(listed), ["Ask", "Measure", "CI", "More"])
         names = [name for group in listed.values() for name in group]
         self.assertLessEqual(len(names), 15)
-        self.assertEqual(set(names), {*COMMANDS} - {"run", "completion"})
+        self.assertEqual(set(names), {*COMMANDS} - {"run", "node", "completion"})
 
     def test_lists_topics_and_commands(self):
         done = howmany("help")
