@@ -45,12 +45,6 @@ void last_wins(CLI::App& app) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-// Within a Slurm job, measures on its first node, even if this host is none of them.
-int on_a_node(const std::function<int()>& measure) {
-  const std::optional<int> code = run_on_first_node();
-  return code ? *code : measure();
-}
-
 // The values of --emit, without those in LaTeX.
 Words emit_names() {
   Words names = {"slurm", "proposal"};
@@ -157,7 +151,7 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
   add_answer(app, a);
   app.callback([arguments, &command, &code] {
     arguments->command = command;
-    code = on_a_node([&] { return measure_and_print(*arguments); });
+    code = measure_within_job(1, 1, [&] { return measure_and_print(*arguments); });
   });
   add_footer(
       app,

@@ -23,6 +23,7 @@
 #include "reports/comm/measure.h"
 #include "reports/comm/render.h"
 #include "reports/comm/select.h"
+#include "reports/nodes/nodes.h"
 #include "reports/predict/script_buckets.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/disturbance.h"
@@ -244,6 +245,7 @@ void add_backend_command(CLI::App& sub, const std::vector<std::string>& command,
           ->expected(0, 1);
   add_devices(sub, a->devices, "the GPUs, else up to four slices of the cores");
   add_list(sub, flag::kDeviceCount, a->counts, "all");
+  add_option(sub, flag::kNodes, a->nodes, "this host")->check(whole_between(1, 4096));
   add_list(sub, flag::kOps, a->ops, "all");
   add_bytes(sub, flag::kMinBytes, a->min_bytes, "4");
   add_bytes(sub, flag::kMaxBytes, a->max_bytes, "64M, or less if memory or time is short");
@@ -267,6 +269,8 @@ void add_backend_command(CLI::App& sub, const std::vector<std::string>& command,
       "  howmany backend -- python train.py                     # the buckets of your own script\n"
       "  howmany backend --backend gloo,torch:gloo --torch ~/venv/bin/python\n"
       "  howmany backend --ops all_reduce --max-bytes 1G --time-budget 120 --json > summary.json\n"
+      "  howmany backend --nodes 2                     # between nodes of a job of Slurm, PBS or "
+      "LSF\n"
       "  mpirun -n 4 --bind-to none howmany backend    # between the ranks of a launcher, on\n"
       "  srun -N 2 --ntasks-per-node 1 --kill-on-bad-exit=1 howmany backend   # any hosts\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
@@ -274,7 +278,8 @@ void add_backend_command(CLI::App& sub, const std::vector<std::string>& command,
     a->command = command;
     a->has_default_budget = budget->count() == 0;
     a->torch.wanted = torch->count() > 0;
-    code = run_backend(*a);
+    const auto per_node = std::max(1, static_cast<int>(a->devices.size()));
+    code = measure_within_job(a->nodes, per_node, [&] { return run_backend(*a); });
   });
 }
 

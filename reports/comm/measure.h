@@ -18,6 +18,7 @@ struct BackendArguments {
   std::vector<std::string> backends, ops, devices, models, dtypes = {"f32"}, counts;
   int64_t min_bytes = 4, max_bytes = int64_t{64} << 20;
   std::optional<int> size_factor, cores_per_device, rounds;
+  int nodes = 1;  // more: a rank for each device, or one, on each
   double time_budget = 60;
   bool has_default_budget = false;
   bool oversubscribe = false;

@@ -38,6 +38,8 @@ Forecast forecast_beyond(const Plan& plan, const Results& results, const Summary
         "DistributedDataParallel around its model");
   ForecastOptions options;
   options.up_to = plan.request.beyond.up_to;
+  if (plan.request.across.nodes.many())
+    options.devices_per_node = static_cast<int>(plan.request.devices.size());
   apply(limits, options);
   const BeyondPlan& beyond = plan.request.beyond;
   if (beyond.cluster.empty()) return forecast(trained_in(summary), options);

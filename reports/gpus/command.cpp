@@ -12,6 +12,7 @@
 #include "core/base/text/table.h"
 #include "reports/gpus/bench_call.h"
 #include "reports/gpus/measure.h"
+#include "reports/gpus/one_node.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/resolve.h"
 #include "reports/nodes/facts.h"
@@ -139,6 +140,8 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   summary.context["howmany_machine"] = plan.machine;
   summary.measurements = measurements(plan, results);
   summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  if (auto rows = beside_one_node(summary.measurements); !rows.empty())
+    summary.answer["one_node"] = std::move(rows);
   if (limits && plan.request.beyond.up_to > 0)
     summary.answer["beyond"] = beyond_json(plan, results, summary, *limits);
   return summary;

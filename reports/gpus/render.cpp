@@ -12,6 +12,7 @@
 #include "core/base/text/format.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/beyond.h"
+#include "reports/gpus/one_node.h"
 #include "reports/gpus/step_parts.h"
 #include "reports/results/device_kind.h"
 
@@ -188,6 +189,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     add_paragraph(text, interval_note(advice[0]));
     add_paragraph(text, devices_note(summary, advice[0].model));
     add_paragraph(text, environment_note(summary));
+    for (const std::string& note : one_node_notes(summary.answer)) add_paragraph(text, note);
   }
   if (!is_first) text += beyond;
   text += render_step_parts(summary, advice, options.folder);

@@ -17,7 +17,9 @@
 #include "core/base/error.h"
 #include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
+#include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
+#include "core/base/text/format.h"
 #include "core/base/text/lines.h"
 #include "core/base/text/print_stderr.h"
 
@@ -38,6 +40,7 @@ constexpr const char* kPassed[] = {"PATH",
                                    "OMP_NUM_THREADS",
                                    "WANDB_MODE",
                                    "GLOO_SOCKET_IFNAME",
+                                   "HOWMANY_STEPS",
                                    "HOWMANY_SCRIPT_OUT",
                                    "HOWMANY_SCRIPT_SECONDS",
                                    "HOWMANY_SCRIPT_MAX_STEPS",
@@ -130,7 +133,7 @@ Words arguments_of_this_process() {
   return words;
 }
 
-// One name for all steps of a command, also if run_on_first_node() started it.
+// One name for all steps of a command, also if measure_within_job() started it.
 constexpr const char* kSteps = "HOWMANY_STEPS";
 std::string step_name() {
   const std::string given = variable(kSteps);
@@ -178,6 +181,28 @@ Words mpirun_words(const Nodes& nodes, int count, int per_node) {
   if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
   for (const char* const name : kPassed) words.insert(words.end(), {"-x", name});
   return words;
+}
+
+// Runs this command again, behind the words that start it elsewhere.
+int run_again(Words words, const Nodes& nodes) {
+  catch_interrupts();
+  StepsGuard guard(nodes);
+  const Words argv = arguments_of_this_process();
+  words.insert(words.end(), argv.begin(), argv.end());
+  words[0] = find_in_path(words[0]);
+  Command command{.argv = std::move(words),
+                  .environment = {fmt::format("{}={}", kSteps, step_name())},
+                  .grace_seconds = kEndSeconds};
+  if (nodes.launcher == "srun") command.ask_to_end = [&] { guard.ask_to_end(); };
+  command.on_stdout = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  command.on_stderr = [](std::string_view text) { print_stderr("{}", text); };
+  const ProcessResult ended = run_command(command);
+  if (!ended.ok()) guard.end_steps();  // those that it has left
+  if (ended.how == ProcessResult::How::kInterrupted) return exit_code::kInterrupted;
+  return ended.how == ProcessResult::How::kExited ? ended.code : exit_code::kMeasurementFailed;
 }
 
 }  // namespace
@@ -228,31 +253,18 @@ void StepsGuard::end_steps() {
   guard_.emplace(kEndSteps, arguments_);
 }
 
-std::optional<int> run_on_first_node() {
-  if (variable("SLURM_JOB_ID").empty() || !variable(kSteps).empty()) return {};
+int measure_within_job(int count, int per_node, const std::function<int()>& measure) {
+  const bool in_slurm = !variable("SLURM_JOB_ID").empty() && !find_in_path("srun").empty();
+  if (!variable(kSteps).empty() || (count < 2 && !in_slurm)) return measure();
   const Nodes nodes = find_nodes("");
-  if (nodes.names.empty() || nodes.names.front() == name_of_this_node()) return {};
-  if (find_in_path("srun").empty()) return {};
-  catch_interrupts();
-  StepsGuard guard(nodes);
-  print_stderr("{} is not a node of {}: measuring on {}.\n", name_of_this_node(), nodes.source,
-               nodes.names.front());
-  Command command{.argv = start_on(nodes, 1, 1),
-                  .environment = {fmt::format("{}={}", kSteps, step_name())},
-                  .grace_seconds = kEndSeconds,
-                  .ask_to_end = [&] { guard.ask_to_end(); }};
-  command.argv[0] = find_in_path(command.argv[0]);
-  const Words argv = arguments_of_this_process();
-  command.argv.insert(command.argv.end(), argv.begin(), argv.end());
-  command.on_stdout = [](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  };
-  command.on_stderr = [](std::string_view text) { print_stderr("{}", text); };
-  const ProcessResult ended = run_command(command);
-  if (!ended.ok()) guard.end_steps();  // those that it has left
-  if (ended.how == ProcessResult::How::kInterrupted) return exit_code::kInterrupted;
-  return ended.how == ProcessResult::How::kExited ? ended.code : exit_code::kMeasurementFailed;
+  if (count > std::max(1, nodes.count()))
+    throw InputError(fmt::format("{} {}: this job has {}", flag::kNodes.name, count,
+                                 number(std::max(1, nodes.count()), "node")));
+  const bool here = nodes.names.empty() || nodes.names.front() == name_of_this_node();
+  if (count < 2 && here) return measure();
+  if (!here)
+    print_stderr("{} is not a node of {}: measuring there.\n", name_of_this_node(), nodes.source);
+  return run_again(start_on(nodes, std::max(1, count), count < 2 ? 1 : per_node), nodes);
 }
 
 }  // namespace howmany::reports

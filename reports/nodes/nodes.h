@@ -4,6 +4,7 @@
 // mpirun. Use from one thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,9 +49,12 @@ class StepsGuard {
   std::optional<EndGuard> guard_;
 };
 
-// If this process is within a Slurm job but on none of its nodes, as with salloc on a login node:
-// runs this command on the first node, copies its output, and returns its exit code. Else nullopt.
-// After SIGINT or SIGTERM, the command there ends as it would here.
-std::optional<int> run_on_first_node();
+// Calls `measure` where that belongs, and returns its exit code: here, or, by running this command
+// again and copying its output,
+// - as `per_node` ranks on each of the first `count` nodes of the job, if `count` is above 1,
+// - on the first node of a Slurm job if this host is none of its nodes, as with salloc.
+// After SIGINT or SIGTERM, the command there ends as it would here. Throws InputError if there are
+// fewer nodes.
+int measure_within_job(int count, int per_node, const std::function<int()>& measure);
 
 }  // namespace howmany::reports

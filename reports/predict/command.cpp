@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/schema/parameters.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
@@ -30,6 +31,7 @@ struct PredictArguments {
   ForecastOptions options;
   std::string cluster;
   bool json = false;
+  bool asks_devices_per_node = true;  // it was not given
 };
 
 void apply(const Cluster& cluster, ForecastOptions& options) {
@@ -45,6 +47,16 @@ bool is_table(const std::string& path) {
   const std::string text = read_text(path);
   const size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] != '{';
+}
+
+// Of a run on several nodes; else 0.
+int devices_per_node_in(const Summary& summary) {
+  for (const Measurement& m : summary.measurements) {
+    const int nodes = std::atoi(parameter_of(m, parameter::kNodes).c_str());
+    const int devices = std::atoi(parameter_of(m, parameter::kDevices).c_str());
+    if (nodes > 1 && devices >= nodes) return devices / nodes;
+  }
+  return 0;
 }
 
 Forecast forecast_of(const PredictArguments& a) {
@@ -63,6 +75,8 @@ Forecast forecast_of(const PredictArguments& a) {
     return forecast({.rates = known.rates, .of_batches = known.of_batches}, options);
   }
   const Summary summary = read_summary(folder ? a.path + "/summary.json" : a.path);
+  if (a.asks_devices_per_node)
+    if (const int measured = devices_per_node_in(summary)) options.devices_per_node = measured;
   std::optional<ClusterSteps> steps;
   if (cluster && folder) steps = rehearsed_in(a.path, summary, *cluster);
   if (cluster && !steps) steps = computed_in(summary, *cluster, options);
@@ -106,7 +120,10 @@ void add_predict_command(CLI::App& sub, int& code) {
       "  howmany predict --rates 1=0.42s,8=0.47s                 # seconds per step\n"
       "  howmany predict --rates 8=run8.log,16=run16.log         # lines of MLPerf's logger\n"
       "  howmany predict rates.csv                               # columns n and samples_per_s");
-  sub.callback([a, &code] { code = run_predict(*a); });
+  sub.callback([a, node, &code] {
+    a->asks_devices_per_node = node->count() == 0 && a->cluster.empty();
+    code = run_predict(*a);
+  });
 }
 
 }  // namespace howmany::reports

@@ -16,6 +16,7 @@
 #include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
 #include "reports/comm/command.h"
+#include "reports/nodes/nodes.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/run_folder.h"
@@ -131,7 +132,7 @@ void add_transfer_command(CLI::App& sub, int& code) {
       "  howmany transfer --max-bytes 1G --json > summary.json\n"
       "  srun -N 2 --ntasks-per-node 1 howmany transfer --out X  # a host's own in X/<host>\n"
       "Exit codes: 0 fine, 1 wrong data, 2 bad usage, 3 a measurement failed (the rest is kept).");
-  sub.callback([a, &code] { code = run_transfer(*a); });
+  sub.callback([a, &code] { code = measure_within_job(1, 1, [&] { return run_transfer(*a); }); });
 }
 
 }  // namespace howmany::reports

@@ -24,6 +24,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
+#include "reports/nodes/nodes.h"
 #include "reports/results/disturbance.h"
 #include "reports/results/machine.h"
 #include "reports/results/rounds.h"
@@ -253,7 +254,7 @@ void add_workers(CLI::App& app, const std::vector<std::string>& command, int& co
     a->own_prefetch = sub->count(flag::kPrefetch) == 0;
     if (!command.empty() && sub->count(flag::kTimeBudget) == 0) a->time_budget = kScriptBudget;
     command.empty() ? refuse_without_effect(*sub, *a) : refuse_with_script(*sub);
-    code = run_workers(*a);
+    code = measure_within_job(1, 1, [&] { return run_workers(*a); });
   });
 }
 
