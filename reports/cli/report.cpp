@@ -87,7 +87,7 @@ std::string gpus_text_again(Summary& summary, const ReportArguments& arguments,
                             const std::string& path, const std::string& folder) {
   const AdviceOptions options =
       advice_options(arguments, options_from_answer(summary.answer, path));
-  summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
+  summary.answer["gpus"] = gpus_answer(summary.measurements, options);
   if (summary.answer.contains("beyond") && (arguments.min_efficiency || arguments.samples)) {
     ForecastLimits limits;
     limits.min_efficiency = arguments.min_efficiency;

@@ -139,9 +139,7 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   summary.context["howmany_request"] = to_json(plan.request);
   summary.context["howmany_machine"] = plan.machine;
   summary.measurements = measurements(plan, results);
-  summary.answer["gpus"] = to_json(advise(summary.measurements, options), options);
-  if (auto rows = beside_one_node(summary.measurements); !rows.empty())
-    summary.answer["one_node"] = std::move(rows);
+  summary.answer["gpus"] = gpus_answer(summary.measurements, options);
   if (limits && plan.request.beyond.up_to > 0)
     summary.answer["beyond"] = beyond_json(plan, results, summary, *limits);
   return summary;
@@ -182,6 +180,13 @@ GpusRun run_gpus(const Arguments& arguments, const SummaryWriter& write) {
   write(folder, summary);
   progress.report_end(results, folder);
   return {std::move(summary), folder, exit_code(results)};
+}
+
+nlohmann::ordered_json gpus_answer(const std::vector<Measurement>& measurements,
+                                   const AdviceOptions& options) {
+  nlohmann::ordered_json answer = to_json(advise(measurements, options), options);
+  if (auto rows = beside_one_node(measurements); !rows.empty()) answer[kOneNode] = std::move(rows);
+  return answer;
 }
 
 AdviceOptions advice_options(const AnswerArguments& arguments, AdviceOptions options) {

@@ -62,6 +62,10 @@ struct GpusRun {
 // InputError for bad usage or input, and std::runtime_error if results cannot be written.
 GpusRun run_gpus(const Arguments& arguments, const SummaryWriter& write);
 
+// Returns the member `gpus` of the summary's answer.
+nlohmann::ordered_json gpus_answer(const std::vector<Measurement>& measurements,
+                                   const AdviceOptions& options);
+
 // Returns `options` with the values of the command line.
 AdviceOptions advice_options(const AnswerArguments& arguments, AdviceOptions options = {});
 

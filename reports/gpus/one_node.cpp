@@ -17,8 +17,6 @@
 namespace howmany::reports {
 namespace {
 
-constexpr const char* kOneNode = "one_node";
-
 struct Fastest {
   int nodes = 1;
   double per_s = 0;
@@ -75,9 +73,10 @@ nlohmann::ordered_json beside_one_node(const std::vector<Measurement>& measureme
   return rows;
 }
 
-std::vector<std::string> one_node_notes(const nlohmann::json& answer) {
+std::vector<std::string> one_node_notes(const nlohmann::json& gpus) {
   std::vector<std::string> notes;
-  const JsonNode root(answer, "summary.json");
+  if (!gpus.is_object()) return notes;
+  const JsonNode root(gpus, "summary.json");
   const auto rows = root.find(kOneNode);
   if (!rows) return notes;
   for (const JsonNode& row : rows->items()) {

@@ -15,6 +15,7 @@
 #include "reports/gpus/one_node.h"
 #include "reports/gpus/step_parts.h"
 #include "reports/results/device_kind.h"
+#include "reports/results/plain_json.h"
 
 namespace howmany::reports {
 namespace {
@@ -189,7 +190,8 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     add_paragraph(text, interval_note(advice[0]));
     add_paragraph(text, devices_note(summary, advice[0].model));
     add_paragraph(text, environment_note(summary));
-    for (const std::string& note : one_node_notes(summary.answer)) add_paragraph(text, note);
+    for (const std::string& note : one_node_notes(json_member(summary.answer, "gpus")))
+      add_paragraph(text, note);
   }
   if (!is_first) text += beyond;
   text += render_step_parts(summary, advice, options.folder);

@@ -42,7 +42,7 @@ class StepsGuard {
  public:
   explicit StepsGuard(const Nodes& nodes);
   void ask_to_end();  // the steps that still run; does not wait
-  void end_steps();   // the same, and waits until Slurm was asked
+  void end_steps();   // the same, and waits until they have ended
 
  private:
   std::vector<std::string> arguments_;  // empty: no srun

@@ -49,7 +49,7 @@ bool is_table(const std::string& path) {
   return first != std::string::npos && text[first] != '{';
 }
 
-// Of a run on several nodes; else 0.
+// Returns 0 if the run was on one node.
 int devices_per_node_in(const Summary& summary) {
   for (const Measurement& m : summary.measurements) {
     const int nodes = std::atoi(parameter_of(m, parameter::kNodes).c_str());
