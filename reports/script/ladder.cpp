@@ -28,7 +28,7 @@ constexpr double kSeconds = 0.5;    // of timed steps
 constexpr double kMostSteps = 600;  // seconds, if the steps are slow
 constexpr double kSilence = 20;     // seconds between words to the user
 // On several nodes, the first step comes within a few starts on one, or not at all.
-constexpr double kStarts = 3, kLeastStart = 20;
+constexpr double kStarts = 3, kLeastStart = 45;
 constexpr double kEndOnNodes = 15;  // seconds to end the ranks of several nodes
 
 // script_bench writes it. A launcher would not change that.
@@ -77,11 +77,16 @@ class Ladder {
   int several() const { return options_.nodes.many() ? 2 : std::min(2, devices()); }
   bool on_gpus() const { return device_kind(options_.devices.front()) == DeviceKind::kGpu; }
 
+  double start_timeout(int count) const {
+    return count > devices()
+               ? std::min(script_.start_timeout, kLeastStart + kStarts * start_seconds_)
+               : script_.start_timeout;
+  }
+
   std::vector<std::string> argv(const Words& words, int count, bool try_ddp) const {
     Script script = script_;
     script.try_ddp = try_ddp;
-    if (count > devices())
-      script.start_timeout = std::min(script.start_timeout, kLeastStart + kStarts * start_seconds_);
+    script.start_timeout = start_timeout(count);
     std::vector<std::string> all = bench_words(script, kSeconds, kMostSteps, scratch_);
     const int nodes = count > devices() ? count / devices() : 1;
     const std::vector<std::string> first(options_.devices.begin(),
@@ -115,7 +120,7 @@ class Ladder {
       if (passed() - told < kSilence) return;
       told = passed();
       options_.report(fmt::format("  {} has run for {:.0f} s. It has {:.0f} s for its first step.",
-                                  script_.name, told, script_.start_timeout));
+                                  script_.name, told, start_timeout(count)));
     };
     const ProcessResult ended = run_command(command);
     if (ended.how == ProcessResult::How::kInterrupted) throw Interrupted{};
