@@ -14,6 +14,7 @@
 #include <memory>
 #include <sstream>
 
+#include "core/base/statistics.h"
 #include "core/gpu/gpu.h"
 #include "core/host/cgroup.h"
 
@@ -26,6 +27,9 @@ using nlohmann::json;
 using Handle = struct NvmlDevice*;
 struct NvmlMemory {
   unsigned long long total, free, used;
+};
+struct NvmlUtilization {
+  unsigned gpu, memory;  // percent
 };
 struct NvmlPci {
   char bus_id_legacy[16];
@@ -225,6 +229,45 @@ nlohmann::json find_gpu_links(const nlohmann::json& gpus) {
   nvml.call("nvmlShutdown");
   return links;
 }
+
+struct GpuMeter::Driver {
+  Nvml nvml;
+  std::vector<Handle> gpus;
+};
+
+GpuMeter::GpuMeter(const std::vector<int>& indices) {
+  auto driver = std::make_unique<Driver>();
+  const Nvml& nvml = driver->nvml;
+  if (indices.empty() || !nvml || nvml.status("nvmlInit_v2") != 0) return;
+  const std::vector<json> seen = as_is_to_be_seen(described(nvml));
+  for (const int index : indices) {
+    if (index < 0 || static_cast<size_t>(index) >= seen.size()) continue;
+    const std::string uuid = seen[static_cast<size_t>(index)].value("uuid", "");
+    if (Handle gpu{}; nvml.call("nvmlDeviceGetHandleByUUID", uuid.c_str(), &gpu))
+      driver->gpus.push_back(gpu);
+  }
+  driver_ = std::move(driver);
+}
+
+GpuMeter::~GpuMeter() {
+  if (driver_) driver_->nvml.call("nvmlShutdown");
+}
+
+void GpuMeter::sample() {
+  if (!driver_) return;
+  for (Handle gpu : driver_->gpus) {
+    NvmlUtilization use{};
+    if (!driver_->nvml.call("nvmlDeviceGetUtilizationRates", gpu, &use)) continue;
+    percent_ += use.gpu;
+    ++samples_;
+    if (NvmlMemory memory{}; driver_->nvml.call("nvmlDeviceGetMemoryInfo", gpu, &memory))
+      most_bytes_ = std::max(most_bytes_, static_cast<double>(memory.used));
+  }
+}
+
+double GpuMeter::utilisation() const { return samples_ == 0 ? kNaN : percent_ / samples_ / 100; }
+
+double GpuMeter::memory_bytes() const { return most_bytes_ > 0 ? most_bytes_ : kNaN; }
 
 std::vector<size_t> visible_gpus(const std::vector<std::string>& uuids, const char* variable) {
   std::vector<size_t> seen;

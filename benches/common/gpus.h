@@ -3,6 +3,7 @@
 // works with and without a driver. Use from one thread.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -25,6 +26,23 @@ Gpus find_gpus();
 // those of nvidia-smi: NV<links>, PIX (one PCIe switch), PXB (several), PHB (the CPU), NODE, SYS
 // (between NUMA nodes). It is a separate function because it makes many driver calls.
 nlohmann::json find_gpu_links(const nlohmann::json& gpus);
+
+// The use of GPUs while a program trains, as the driver tells it.
+class GpuMeter {
+ public:
+  // Of these GPUs of find_gpus(). Tells nothing without a driver.
+  explicit GpuMeter(const std::vector<int>& indices);
+  ~GpuMeter();
+  void sample();
+  double utilisation() const;   // 0 to 1, mean over samples and GPUs; NaN without one
+  double memory_bytes() const;  // used on one GPU by all programs: the maximum; NaN likewise
+
+ private:
+  struct Driver;
+  std::unique_ptr<Driver> driver_;
+  double percent_ = 0, most_bytes_ = 0;
+  int samples_ = 0;
+};
 
 // Returns the indices of `uuids` that CUDA_VISIBLE_DEVICES (`variable`) shows, in its order. Reads
 // it as the CUDA runtime does: indices or prefixes of UUIDs, up to the first invalid item. Returns

@@ -394,8 +394,9 @@ ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
   bool late = false;
   start.is_done = [&] {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    late = command.start_timeout > 0 && passed.count() > command.start_timeout &&
-           !any_file(folder, kRecordStart);
+    const bool trains = any_file(folder, kRecordStart);
+    if (trains && command.on_training) command.on_training();
+    late = command.start_timeout > 0 && passed.count() > command.start_timeout && !trains;
     return late || std::filesystem::exists(folder + kFailedFile);
   };
   const ProcessResult ended = run_there(command, std::move(start));

@@ -58,6 +58,8 @@ struct ScriptCommand {
   double start_timeout = 0;  // seconds until the first step; 0: no limit
   bool quote = true;         // its messages in errors
   bool in_copy = false;      // of the current folder (working_copy.h)
+  // Called about five times a second while it trains, from its first step on.
+  std::function<void()> on_training = {};
 };
 
 // Returns the words with {n} and {port} replaced. Throws std::invalid_argument if there are no

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times the training steps of the user's own PyTorch script on n devices, or with several numbers
 // of loader workers.
+#include <cmath>
 #include <iostream>
 
 #include "benches/common/context.h"
 #include "benches/common/device_choice.h"
+#include "benches/common/gpus.h"
 #include "benches/common/program.h"
 #include "benches/common/report.h"
 #include "benches/common/step_log.h"
@@ -80,16 +82,27 @@ double rate_of(const ScriptSteps& steps) {
          quantile(steps.seconds, 0.5);
 }
 
-ScriptSteps run_hooked(const ScriptCommand& command, double timeout_seconds,
-                       TrainingProcess& process) {
+std::vector<int> gpus_of(const ScriptCommand& command) {
+  std::vector<int> gpus;
+  for (const Device& device : command.devices)
+    if (device.type == DeviceType::cuda) gpus.push_back(device.index);
+  return gpus;
+}
+
+ScriptSteps run_hooked(ScriptCommand command, double timeout_seconds, TrainingProcess& process) {
   const GuardedFolder folder;
+  GpuMeter meter(gpus_of(command));
+  command.on_training = [&] { meter.sample(); };
   const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
-  if (command.any_world) {
-    process = read_process(folder.path());
-    return read_ranks(folder.path(), {0, 0}, ended);
-  }
   const int world = command.rehearsal.given() ? command.rehearsal.world : command.ranks;
-  return read_ranks(folder.path(), {world, command.ranks}, ended);
+  const Expected expected = command.any_world ? Expected{0, 0} : Expected{world, command.ranks};
+  if (command.any_world) process = read_process(folder.path());
+  ScriptSteps steps = read_ranks(folder.path(), expected, ended);
+  if (const double share = meter.utilisation(); std::isfinite(share))
+    steps.counters[metric::kGpuUtilisationFraction] = share;
+  if (const double bytes = meter.memory_bytes(); std::isfinite(bytes))
+    steps.counters[metric::kGpuMemoryBytes] = bytes;
+  return steps;
 }
 
 void run_case(benchmark::State& state, const ScriptFlags& flags) {

@@ -217,7 +217,7 @@ std::vector<std::string> flags_of(const Plan& plan, const Results& results, size
 const char* unit_of(const std::string& counter) {
   if (counter == metric::kFlopPerS) return "FLOP/s";
   if (counter.ends_with(metric::kBytesPerS)) return "B/s";
-  if (counter.starts_with("peak_bytes")) return "bytes";
+  if (counter.starts_with("peak_bytes") || counter == metric::kGpuMemoryBytes) return "bytes";
   if (counter.ends_with("_per_s")) return "1/s";
   if (counter.ends_with("_s")) return "s";
   return counter.ends_with("_fraction") ? "ratio" : "";

@@ -15,6 +15,9 @@ Gpu gpus[] = {{"Test GPU 80GB"}, {"Test GPU MIG"}};
 struct Memory {
   unsigned long long total, free, used;
 };
+struct Utilization {
+  unsigned gpu, memory;
+};
 struct Pci {
   char legacy[16];
   unsigned domain, bus, device, device_id, subsystem_id;
@@ -84,6 +87,11 @@ int nvmlDeviceGetTopologyCommonAncestor(Gpu*, Gpu*, int* level) {
 int nvmlDeviceGetMemoryInfo(Gpu* gpu, Memory* memory) {
   if (gpu != gpus) return kNotSupported;
   *memory = {80'000'000'000, 79'000'000'000, 1'000'000'000};
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(Gpu* gpu, Utilization* use) {
+  if (gpu != gpus) return kNotSupported;
+  *use = {42, 7};
   return 0;
 }
 int nvmlDeviceGetPciInfo_v3(Gpu* gpu, Pci* pci) {

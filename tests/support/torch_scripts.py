@@ -29,13 +29,13 @@ def torchrun(name):
 
 
 class Measured(programs.TestCase):
-    def bench(self, command, *arguments, devices=1, seconds=0.5, **environment):
+    def bench(self, command, *arguments, devices=1, device="cpu", seconds=0.5, **environment):
         self.bench_file, self.samples_file = self.folder / "bench.json", self.folder / "samples.jsonl"
         self.timer = self.folder / "timer"
         scratch = self.folder / "tmp"
         scratch.mkdir(exist_ok=True)
         done = programs.run(
-            "script_bench", "--devices", ",".join(f"cpu:{i}" for i in range(devices)), "--case-budget", seconds,
+            "script_bench", "--devices", ",".join(f"{device}:{i}" for i in range(devices)), "--case-budget", seconds,
             "--run-timeout", 200, f"--benchmark_out={self.bench_file}", "--samples-file", self.samples_file,
             *arguments, "--", *command, timeout=240, OWN_TIMER=str(self.timer), TMPDIR=str(scratch), **environment)
         self.assertEqual(list(scratch.glob("howmany*")), [])

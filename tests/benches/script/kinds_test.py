@@ -28,6 +28,14 @@ class Kinds(Measured):
         if len(os.sched_getaffinity(0)) > 1:  # each rank has cores of its own
             self.assertNotIn("oversubscribed", line["flags"])
 
+    def test_the_use_of_gpus_is_told_by_the_driver(self):
+        command = [PYTHON, SCRIPTS / "plain.py"]
+        row, _, _ = self.measure(command, device="cuda", LD_LIBRARY_PATH=str(programs.BIN / "fake_driver"))
+        self.assertEqual([row[key] for key in ("gpu_utilisation_fraction", "gpu_memory_bytes")], [0.42, 1e9])
+        self.samples_file.unlink()
+        row, _, _ = self.measure(command)  # on a CPU
+        self.assertNotIn("gpu_utilisation_fraction", row)
+
     def test_ddp_is_put_around_a_plain_model(self):
         for script in ("plain.py", "no_loader.py") if programs.NIGHTLY else ("plain.py",):
             row, line, _ = self.measure(torchrun(script), "--try-ddp", devices=2)
