@@ -27,10 +27,10 @@ Gpus find_gpus();
 // (between NUMA nodes). It is a separate function because it makes many driver calls.
 nlohmann::json find_gpu_links(const nlohmann::json& gpus);
 
-// The use of GPUs while a program trains, as the driver tells it.
+// The use of GPUs while a program trains, as the driver reports it.
 class GpuMeter {
  public:
-  // Of these GPUs of find_gpus(). Tells nothing without a driver.
+  // The GPUs are indices of find_gpus(). Without a driver, nothing is sampled.
   explicit GpuMeter(const std::vector<int>& indices);
   ~GpuMeter();
   void sample();

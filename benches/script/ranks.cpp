@@ -285,6 +285,7 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
   steps.backend = first.backend;
   steps.threads = first.threads;
   steps.device = first.device;
+  steps.torch = first.torch;
   TimedSteps all = over_ranks(records, {first.first, first.last});
   for (const RankCycle& cycle : first.cycles)
     all.cycles.push_back({static_cast<size_t>(cycle.first - first.first),

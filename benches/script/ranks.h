@@ -20,6 +20,7 @@ struct ScriptSteps {
   std::string parallel;  // single, ddp, fsdp, dtensor (tensor parallelism) or group
   std::string backend;   // of the process group; empty: none
   std::string device;    // "cpu" or "cuda"
+  std::string torch;     // "2.13.0, NCCL 2.27.3"
   int64_t threads = 0;   // torch.get_num_threads() of rank 0; 0: unknown
   std::map<std::string, double> counters;  // the shares of a step, bytes, warm-up steps
   std::vector<std::string> flags;          // "data wait not visible"

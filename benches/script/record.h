@@ -55,7 +55,7 @@ struct RankCollective {
 
 struct RankRecord {
   int64_t rank = 0, world = 1, threads = 0;
-  std::string parallel, backend, device, failed;
+  std::string parallel, backend, device, torch, failed;
   double gradient_bytes = 0, peak_bytes = 0;
   int64_t parameters = 0;  // of the model or its first optimizer
   bool ended = false, complete = false, loader = true;

@@ -63,6 +63,7 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
   if (flags.command.rehearsal.given()) line.parameters[parameter::kEvidence] = "rehearsed";
   if (steps.global_batch > 0)
     line.parameters[parameter::kGlobalBatch] = std::to_string(steps.global_batch);
+  if (!steps.torch.empty()) line.parameters[parameter::kTorch] = steps.torch;
   if (steps.threads > 0) line.parameters[parameter::kThreads] = std::to_string(steps.threads);
   if (!flags.command.rate.empty())
     line.parameters[parameter::kRate] = steps.global_batch > 0 ? "step_s" : metric::kSamplesPerS;

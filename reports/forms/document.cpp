@@ -91,7 +91,7 @@ class FormWriter {
       for (auto& part : method_of(run.summary)) add(std::move(part));
     add(
         Paragraph{to_fill_in("versions of what your command uses and howmany does not know: "
-                             "modules, frameworks, NCCL or RCCL")});
+                             "modules, frameworks, RCCL")});
   }
 
   FilledForm filled() { return std::move(filled_); }

@@ -8,6 +8,7 @@
 
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/format.h"
 #include "core/base/text/shell.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/bench_call.h"
@@ -61,6 +62,18 @@ void refuse_other_arguments(const Arguments& arguments, const Request& request) 
   }
 }
 
+// A later job has other nodes.
+void take_nodes_of_this_job(const Arguments& arguments, Request& request) {
+  if (!request.across.nodes.many()) return;
+  const int needed = nodes_of(request, request.counts.back());
+  request.across.nodes = find_nodes(arguments.hosts);
+  if (request.across.nodes.count() < needed)
+    throw InputError(fmt::format("{}: the run needs {}, and here {} {}", flag::kResume.name,
+                                 number(needed, "node"),
+                                 request.across.nodes.count() == 1 ? "is" : "are",
+                                 std::max(1, request.across.nodes.count())));
+}
+
 ReadyRun resume(const Arguments& arguments, ProgressReport& progress) {
   Plan plan = read_plan(plan_path(arguments.resume));
   refuse_other_arguments(arguments, plan.request);
@@ -68,6 +81,7 @@ ReadyRun resume(const Arguments& arguments, ProgressReport& progress) {
   if (!other.empty())
     throw InputError(fmt::format(
         "--resume: not the machine and programs the run was begun with ({}); start afresh", other));
+  take_nodes_of_this_job(arguments, plan.request);
   RunFolder folder = RunFolder::reopen(arguments.resume);
   if (const Script& script = plan.request.script; script.given())
     progress.report("Running again: " + printable(shell_words(script.words)));

@@ -114,6 +114,11 @@ Items facts(const Summary& summary, const Request& request) {
     if (const auto found = summary.context.find(key);
         found != summary.context.end() && found->is_string() && *found != "")
       items.lines.push_back(fmt::format("{}: {}", name, found->get<std::string>()));
+  for (const Measurement& m : summary.measurements)
+    if (const std::string torch = parameter_of(m, parameter::kTorch); !torch.empty()) {
+      items.lines.push_back("PyTorch: " + torch);
+      break;
+    }
   items.lines.push_back(fmt::format(
       "Rounds: {}, each run a fresh process. Speedups are ratios within rounds.", request.rounds));
   return items;

@@ -13,6 +13,7 @@
 #include "core/base/schema/defaults.h"
 #include "core/base/schema/flags.h"
 #include "core/base/text/files.h"
+#include "core/base/text/format.h"
 #include "core/base/text/names.h"
 #include "core/base/text/options.h"
 #include "reports/gpus/command.h"
@@ -103,9 +104,21 @@ int gpus_of(const std::vector<std::string>& devices) {
   return all ? static_cast<int>(devices.size()) : 0;
 }
 
+// Cores in place of the GPUs that a job has would answer another question.
+void refuse_missing_gpus(const Machine& machine) {
+  const char* const here = std::getenv("SLURM_GPUS_ON_NODE");
+  if (here == nullptr || std::atoi(here) < 1 || !machine.cuda.empty()) return;
+  throw InputError(
+      fmt::format("the job has {} on this node (SLURM_GPUS_ON_NODE), and none can be used: howmany "
+                  "devices says "
+                  "why. To measure cores, give --devices cpu:0,cpu:1",
+                  number(std::atoi(here), "GPU")));
+}
+
 void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
   const int cores = machine.usable_cores;
   for (std::string& device : request.devices) device = gpu_by_uuid(device, machine);
+  if (request.devices.empty()) refuse_missing_gpus(machine);
   if (request.devices.empty()) request.devices = machine.cuda;
   if (!arguments.cores_per_device) {
     const int slices = cpu_slices(request.devices), gpus = gpus_of(request.devices);

@@ -22,6 +22,7 @@ inline constexpr const char* kRate = "rate";  // "samples_per_s" or "step_s": fr
 inline constexpr const char* kEvidence = "evidence";  // "rehearsed"; absent: measured
 inline constexpr const char* kScript = "script";      // "1": of the user's own script
 inline constexpr const char* kPython = "python";      // that ran the script
+inline constexpr const char* kTorch = "torch";        // its version, and that of NCCL if used
 inline constexpr const char* kUses = "uses";          // lightning.fabric, DistributedDataParallel
 
 // Collectives.

@@ -196,6 +196,20 @@ class Start(Fake):
 
 
 class Refusal(Fake):
+    def test_cores_are_not_measured_in_place_of_the_gpus_of_a_job(self):
+        done = self.howmany("gpus", "--out", self.out, SLURM_GPUS_ON_NODE="2")
+        self.assertEqual(done.code, 2, done)
+        self.assertIn("SLURM_GPUS_ON_NODE", done.err)
+        self.assertEqual(self.gpus(SLURM_GPUS_ON_NODE="2").code, 0)
+
+    def test_counts_that_the_devices_do_not_have(self):
+        for options in (("--nodes", "2"), ("--device-count", "3")):
+            done = self.gpus(*options)
+            self.assertEqual(done.code, 2, done)
+            self.assertIn(options[0] if options[0] == "--nodes" else "2 given", done.err)
+        self.assertEqual(self.gpus("--device-count", "2").code, 0)
+        self.assertEqual(sorted({m["parameters"]["devices"] for m in self.summary()["measurements"]}), ["1", "2"])
+
     def refused(self, words, *arguments, **environment):
         self.assert_refused(self.howmany(*arguments, **environment), *words)
         self.assertEqual(self.started(), [])

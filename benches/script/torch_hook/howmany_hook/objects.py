@@ -92,3 +92,10 @@ def peak_bytes(cuda):
     if cuda:
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def versions(backend):
+    """Of torch, and of NCCL if the group uses it."""
+    if backend != "nccl":
+        return torch.__version__
+    return f"{torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"

@@ -274,7 +274,7 @@ class Session:
         return {
             "kind": "start",
             "rank": self._settings.rank,
-            "torch": torch.__version__,
+            "torch": objects.versions(backend),
             "threads": torch.get_num_threads(),
             "cores": sorted(os.sched_getaffinity(0)),
             "device": "cuda" if self._cuda else "cpu",
