@@ -59,6 +59,7 @@ foreach(target IN LISTS hm_bundled hm_selftests)
 endforeach()
 install(TARGETS ${hm_bundled} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION bin)
 install(TARGETS ${hm_selftests} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION libexec/howmany)
+install(FILES ${PROJECT_SOURCE_DIR}/tests/data/golden_sums.json DESTINATION libexec/howmany)
 # The C library must match the target's kernel and loader; the driver's libraries must match its
 # driver.
 install(RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION lib

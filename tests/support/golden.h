@@ -7,10 +7,12 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/process.h"
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/tensor/tensor.h"
@@ -33,13 +35,19 @@ inline Tensor wave(const Shape& shape, double phase, double scale = 1) {
 
 using Sums = std::array<double, 2>;
 
-// Returns the sums of tests/data/golden_sums.json by name, "linear.y".
+// Of the source tree, or beside an installed test.
+inline std::string sums_file() {
+  const std::string installed = program_folder() + "/golden_sums.json";
+  if (std::filesystem::exists(installed)) return installed;
+  const char* const root = std::getenv("HOWMANY_SOURCE");
+  return std::string(root == nullptr ? "." : root) + "/tests/data/golden_sums.json";
+}
+
+// Returns the sums of golden_sums.json by name, "linear.y".
 inline const std::map<std::string, Sums>& sums() {
   static const auto all = [] {
     std::map<std::string, Sums> read;
-    const char* const root = std::getenv("HOWMANY_SOURCE");
-    const std::string path =
-        std::string(root == nullptr ? "." : root) + "/tests/data/golden_sums.json";
+    const std::string path = sums_file();
     const nlohmann::json layers = parse_json(read_text(path), path);
     for (const auto& [layer, tensors] : layers.items())
       for (const auto& [tensor, pair] : tensors.items())
