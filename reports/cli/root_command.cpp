@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/cli/number_check.h"
 #include "core/base/cli/option.h"
@@ -25,12 +26,14 @@
 #include "reports/comm/command.h"
 #include "reports/forms/form.h"
 #include "reports/gpus/command.h"
+#include "reports/html/summary_files.h"
 #include "reports/memory/command.h"
 #include "reports/nodes/facts.h"
 #include "reports/nodes/nodes.h"
 #include "reports/predict/command.h"
 #include "reports/regression/command.h"
 #include "reports/results/machine.h"
+#include "reports/submit/command.h"
 #include "reports/transfer/command.h"
 #include "reports/workers/command.h"
 
@@ -126,6 +129,39 @@ void add_footer(CLI::App& app, const std::string& examples) {
   app.footer([examples] { return parts_help() + examples; });
 }
 
+// Submits jobs of howmany, or collects their results.
+void add_submitting(CLI::App& app, Arguments& a) {
+  auto* submit = add_option(app, flag::kSubmit, a.submit)->check(not_empty());
+  add_switch(app, flag::kOneJob, a.one_job)->needs(submit);
+  add_switch(app, flag::kDryRun, a.dry_run)->needs(submit);
+}
+
+// Returns the options as they were given, for the jobs that are submitted.
+Words options_for_jobs(const CLI::App& app, bool resumed) {
+  std::set<std::string> except = {flag::kSubmit, flag::kOneJob, flag::kDryRun,
+                                  flag::kNodes,  flag::kOut,    flag::kResume,
+                                  flag::kJson,   flag::kEmit,   flag::kQuiet};
+  if (resumed) except.insert({flag::kMinEfficiency, flag::kSamples});
+  Words words;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || except.contains(name)) continue;
+    if (option->get_expected_max() == 0) words.push_back(name);
+    if (option->get_expected_max() == 0) continue;
+    for (const std::string& value : option->results()) words.insert(words.end(), {name, value});
+  }
+  return words;
+}
+
+int run_study_and_print(const Arguments& arguments) {
+  const StudyRun run = run_study(arguments, write_summary);
+  ReportArguments report;
+  static_cast<AnswerArguments&>(report) = arguments;
+  report.paths = {run.folder};
+  if (!run.folder.empty()) run_report(report);
+  return run.exit_code;
+}
+
 void add_gpus(CLI::App& app, const Words& command, int& code) {
   const auto arguments = std::make_shared<Arguments>();
   Arguments& a = *arguments;
@@ -148,10 +184,14 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
   add_option(app, flag::kFinishWithin, a.finish_within, "")->check(above_zero());
   add_option(app, flag::kBudget, a.budget, "")->check(above_zero());
   add_measuring(app, a);
+  add_submitting(app, a);
   add_answer(app, a);
-  app.callback([arguments, &command, &code] {
+  app.callback([&app, arguments, &command, &code] {
     arguments->command = command;
-    code = measure_within_job(1, 1, [&] { return measure_and_print(*arguments); });
+    arguments->options = options_for_jobs(app, !arguments->resume.empty());
+    code = is_of_study(*arguments)
+               ? run_study_and_print(*arguments)
+               : measure_within_job(1, 1, [&] { return measure_and_print(*arguments); });
   });
   add_footer(
       app,
@@ -171,7 +211,11 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
       "best?\n"
       "  howmany gpus --model resnet18 --global-batch 256 --samples 90M   # strong scaling\n"
       "  howmany gpus --model resnet18 --devices cuda:0,cuda:1 --precision bf16\n"
-      "  howmany gpus --resume X                                          # after Ctrl-C");
+      "  howmany gpus --resume X                                          # after Ctrl-C\n"
+      "From a login node; nothing runs there:\n"
+      "  howmany gpus --submit 'sbatch -A proj --gpus-per-node=4 -t 15' --nodes 1,2,4 --out X -- "
+      "python train.py\n"
+      "  howmany gpus --resume X                                          # the results so far");
 }
 
 void add_run(CLI::App& app, int& code) {

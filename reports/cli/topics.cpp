@@ -53,6 +53,7 @@ howmany gpus --resume DIR.
   speedup.json           gpus: every run in Google Benchmark's format
   speedup.samples.jsonl  gpus: every timed step, one line per run
   plan.json              gpus: the request with every default resolved, and the machine
+  study.json             gpus --submit: the jobs, whose results are in nodes-1, nodes-2, ...
   trace.pftrace          gpus --profile: a trace for ui.perfetto.dev
   loader.json            workers: every run; loader.samples.jsonl has the samples
   backend.json           backend: every run; backend.samples.jsonl has the samples

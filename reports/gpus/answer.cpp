@@ -43,6 +43,7 @@ class Writer {
     advice_.backend = chosen->backend;
     chosen->devices > 1 ? ask_for(*chosen) : stay_on_one();
     add_one_node();
+    add_baselines();
     add_modes(*chosen);
     add_try_ddp(*chosen);
     add_own_rate(*chosen);
@@ -231,6 +232,14 @@ class Writer {
     advice_.certain = false;
     advice_.notes.push_back(fmt::format("Only one node was measured. On two, {} failed: {}.",
                                         advice_.model, without_full_stop(why)));
+  }
+
+  void add_baselines() {
+    const std::string rates = text_of(*rows_.front(), mark::kBaselines);
+    if (!rates.empty())
+      advice_.notes.push_back(fmt::format(
+          "Each speedup is relative to one device of the same job. Rates of one device: {}.",
+          rates));
   }
 
   void add_try_ddp(const Point& chosen) {

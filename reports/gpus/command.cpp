@@ -112,6 +112,7 @@ bool find_start_of(Request& request, const std::string& folder, ProgressReport& 
   if (request.script.own_ranks > 0) request.counts = {request.script.own_ranks};
   if (!request.script.why_one_node.empty())
     std::erase_if(request.counts, [&](int count) { return nodes_of(request, count) > 1; });
+  if (request.counts.empty()) request.counts = {1};
   return true;
 }
 

@@ -44,6 +44,10 @@ struct Arguments : AnswerArguments {
   std::string cluster;                          // a name or a file
   std::optional<double> finish_within, budget;  // of these: hours, device-hours
 
+  std::string submit;  // words of sbatch
+  bool one_job = false, dry_run = false;
+  std::vector<std::string> options;  // as typed, of the jobs that are submitted
+
   std::string out, resume;
   std::optional<double> run_timeout, start_timeout;
   bool quiet = false, verbose = false;

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLock = ".lock";
-constexpr const char* kFilesOfARun[] = {"plan.json", "summary.json", "base.json"};
+constexpr const char* kFilesOfARun[] = {"plan.json", "summary.json", "base.json", "study.json"};
 constexpr int kMaxSuffix = 10'000;
 
 std::string lock_path(const std::string& folder) { return folder + "/" + kLock; }

@@ -5,6 +5,8 @@
 namespace howmany::mark {
 
 // In order of their names.
+inline constexpr const char* kBaselines =
+    "rates of one device in several jobs: ";  // and their spread
 inline constexpr const char* kByBackward =
     "a step is a backward pass: no torch.optim step was seen";
 inline constexpr const char* kEndedByItself = "the script ended before the time for its steps";
