@@ -37,6 +37,9 @@ constexpr std::string_view kEnded[] = {"COMPLETED", "FAILED",    "TIMEOUT",     
                                        "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL",
                                        "DEADLINE",  "REVOKED"};
 
+constexpr const char* kAboutScript[] = {mark::kFailsOnNodes, mark::kFailsWithRanks, mark::kHasGroup,
+                                        mark::kUsesOneDevice};
+
 // The states of jobs by their number; nullopt if Slurm does not answer.
 using States = std::map<std::string, std::string>;
 
@@ -126,6 +129,12 @@ std::optional<JobResults> results_of(const std::string& folder) {
 
 bool is_of_one_device(const Measurement& m) { return parameter_of(m, parameter::kDevices) == "1"; }
 
+// How the script can be started, as only a job of several nodes may have found out.
+bool is_about_script(const std::string& flag) {
+  return std::ranges::any_of(kAboutScript,
+                             [&](const char* start) { return flag.starts_with(start); });
+}
+
 // Merges the measurements of jobs, the smallest first.
 class Merger {
  public:
@@ -158,8 +167,7 @@ class Merger {
     }
     if (has_failed(*same) && !has_failed(m)) *same = m;
     for (const std::string& flag : m.flags)
-      if (flag.starts_with(mark::kFailsOnNodes) &&
-          std::ranges::find(same->flags, flag) == same->flags.end())
+      if (is_about_script(flag) && std::ranges::find(same->flags, flag) == same->flags.end())
         same->flags.push_back(flag);
   }
 

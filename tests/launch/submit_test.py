@@ -415,6 +415,17 @@ class Collected(Study):
         self.assertEqual((gpus["recommended"], gpus["certain"]), (2, False))
         self.assertTrue(any("no route to host" in note for note in gpus["cases"][0]["notes"]))
 
+    def test_a_script_that_uses_one_device_is_named(self):
+        self.come(1)
+        self.come(2)
+        for nodes in (1, 2):
+            self.edit(f"nodes-{nodes}/summary.json", lambda s: s.update(measurements=s["measurements"][:1]))
+        self.edit("nodes-2/summary.json", lambda s: s["measurements"][0].update(
+            flags=["uses one device", "fails with several ranks: no GPU"]))
+        gpus = self.collected()[0]["answer"]["gpus"]
+        self.assertEqual(gpus["reason"], "uses_one_device")
+        self.assertIn("no GPU", gpus["because"])
+
     def test_another_machine_is_named(self):
         for nodes in (1, 2, 4):
             self.come(nodes)
