@@ -19,7 +19,7 @@ namespace {
 
 struct Fastest {
   int nodes = 1;
-  double per_s = 0;
+  double per_s = 0, efficiency = 0;
 };
 
 int number_in(const Measurement& m, const char* key) {
@@ -36,7 +36,8 @@ std::map<int, Fastest> fastest_of(const std::vector<Measurement>& measurements) 
     const bool counts = m.suite == "speedup" && !has_failed(m) && rate > 0 &&
                         parameter_of(m, parameter::kModel) == model;
     if (counts && rate > all[number_in(m, parameter::kDevices)].per_s)
-      all[number_in(m, parameter::kDevices)] = {number_in(m, parameter::kNodes), rate};
+      all[number_in(m, parameter::kDevices)] = {number_in(m, parameter::kNodes), rate,
+                                                value_of(m, "efficiency")};
   }
   std::erase_if(all, [](const auto& one) { return one.second.per_s == 0; });
   return all;
@@ -60,7 +61,9 @@ nlohmann::ordered_json beside_one_node(const std::vector<Measurement>& measureme
   for (const auto& [devices, one] : several) {
     const Predicted predicted = predict(known, devices, per_node);
     if (!predicted.refused.empty()) continue;
-    const double efficiency = relative_efficiency(known.front(), {devices, one.per_s});
+    const double efficiency = std::isfinite(one.efficiency)
+                                  ? one.efficiency  // within rounds, or within a job of a study
+                                  : relative_efficiency(known.front(), {devices, one.per_s});
     const Range& range = predicted.efficiency;
     rows.push_back({{"devices", devices},
                     {"nodes", one.nodes},

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -29,6 +30,8 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kAnswerSeconds = 60;
+constexpr double kSameMemory = 0.02;  // relative
+constexpr const char* kMemory = "memory_bytes";
 constexpr const char* kGlooInterface = "GLOO_SOCKET_IFNAME";
 // Names of the JSON.
 constexpr const char *kNode = "node", *kMachine = "machine", *kInterface = "interface",
@@ -135,7 +138,11 @@ std::string unlike(const Told& first, const Told& other) {
     if (here != there)
       return fmt::format("{}: {} on {}, {} on {}", key, here, first.node, there, other.node);
   }
-  const std::string machine = difference(other.facts[kMachine], first.facts[kMachine]);
+  // Like nodes differ by what their kernels keep.
+  nlohmann::json there = other.facts[kMachine];
+  const double more = there.value(kMemory, 0.0) / first.facts[kMachine].value(kMemory, 1.0);
+  if (std::abs(more - 1) < kSameMemory) there[kMemory] = first.facts[kMachine][kMemory];
+  const std::string machine = difference(there, first.facts[kMachine]);
   return machine.empty()
              ? ""
              : fmt::format("{} on {}; of {}: {}", other.node, first.node, other.node, machine);
