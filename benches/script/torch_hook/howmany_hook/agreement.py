@@ -8,7 +8,8 @@ It announces the last step two steps ahead. The others read the file after each 
 it takes part in the next step, and they cannot complete that step without rank 0.
 
 Several hosts. Rank 0 announces through the store of the process group instead (store.py). A look there takes a round
-    trip, so the others look only if the end may be near by their own clock and count.
+    trip, so the others look only if the end may be near by their own clock and count. Ranks that each train alone decide
+    each for themselves.
 Clocks. No time of one rank is compared with that of another. Steps are indices, and records have durations.
 """
 
@@ -50,6 +51,7 @@ class Agreement:
     def __init__(self, settings):
         self._settings = settings
         self._path = os.path.join(settings.out, "steps.json")
+        self._decides = settings.rank == 0
         self._warmup = Warmup(settings.seconds)
         self._first = None  # index of the first timed step
         self._since = self._began = 0.0  # when it and the first that was chosen began
@@ -63,10 +65,14 @@ class Agreement:
         """The ranks are on several hosts: announces in the GroupStore, not in the folder."""
         self._store = store
 
+    def stay_alone(self):
+        """This rank trains alone on its host, where it may have no folder: it decides for itself."""
+        self._decides = True
+
     def after(self, index, step):
         """Returns the Steps once they are known, else None. Call after every step."""
         if self._steps is None:
-            self._steps = self._decide(index, step) if self._settings.rank == 0 else self._look(index)
+            self._steps = self._decide(index, step) if self._decides else self._look(index)
         return self._steps
 
     def _look(self, index):
@@ -110,7 +116,7 @@ class Agreement:
         steps = Steps(self._first, last, last + self._settings.detail)
         if self._store:
             self._store.announce_steps(dataclasses.asdict(steps))
-        else:
+        elif self._settings.rank == 0:
             write_whole(self._path, dataclasses.asdict(steps))
         return steps
 

@@ -51,13 +51,13 @@ class Record:
 
     def start(self, line):
         self._start = line
-        if self._group is None or os.path.isdir(self._settings.out):
+        if os.path.isdir(self._settings.out):
             _append(self._path, [line])
 
     def end(self, lines):
         """Rank 0 then waits for the others, unless an exception ended it."""
         group, first = self._group, self._settings.rank == 0
-        is_here = group is None or first or group.has_folder(self._settings.out)
+        is_here = group.has_folder(self._settings.out) if group and not first else os.path.isdir(self._settings.out)
         if is_here:
             _append(self._path, lines)
         if group and first:

@@ -250,6 +250,8 @@ class Session:
         group = store.of_group(self._settings) if agrees else None
         if group:
             self._agreement.share(group)
+        elif agrees and self._settings.spans_hosts and world == 1:
+            self._agreement.stay_alone()
         self._record = Record(self._settings, group)
         parameters = self._parameters()
         devices = [tensor.device.type for tensor in [*parameters[:1], *outputs] if hasattr(tensor, "device")]

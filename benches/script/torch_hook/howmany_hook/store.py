@@ -24,9 +24,11 @@ clock = time.perf_counter
 
 
 def of_group(settings):
-    """Returns None if the ranks are on one host, or if their group has no store, as with MPI."""
+    """Returns None if the ranks are on one host or each trains alone, or if their group has no store, as with MPI."""
     distributed = torch.distributed
     if not settings.spans_hosts or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    if distributed.get_world_size() == 1:
         return None
     try:
         store = distributed.distributed_c10d._get_default_store()
