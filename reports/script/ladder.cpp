@@ -135,7 +135,9 @@ class Ladder {
     else
       start.why = own_reason(ended.last_line());
     options_.report("  " + seen(start));
-    if (start.ok) start_seconds_ = script_.start_seconds = std::max(start_seconds_, start.seconds);
+    // A start that failed for want of a group also loaded the script's libraries.
+    if (start.ok || count <= devices()) start_seconds_ = std::max(start_seconds_, start.seconds);
+    if (start.ok) script_.start_seconds = std::max(script_.start_seconds, start.seconds);
     if (!start.python.empty()) python_ = start.python;
     return start;
   }
@@ -144,7 +146,8 @@ class Ladder {
   void check_nodes() {
     if (on_nodes_) return;
     on_nodes_ = true;
-    if (options_.check_nodes) environment_ = options_.check_nodes(python_);
+    if (options_.check_nodes)
+      environment_ = options_.check_nodes(python_.empty() ? python_of(script_.one) : python_);
   }
 
   static std::string seen(const Start& start) {
@@ -195,13 +198,13 @@ class Ladder {
     prepare_nodes(plain, python);
     const bool try_ddp = script_.try_ddp && alone.ok && !alone.group;
     const Start two = start(script_.words, several(), with_ranks("torchrun"), try_ddp);
-    if (two.ok && two.group && (two.world > 1 || devices() < 2)) {
+    if (two.ok && two.group && (two.world > 1 || several() < 2)) {
       script_.try_ddp = try_ddp;
       if (!alone.ok) script_.one.clear();
       return ask_for_one_rank(alone);
     }
     const bool names_ddp = uses(alone, "DistributedDataParallel");
-    if (two.ok && devices() < 2 && (try_ddp || names_ddp)) return;  // one of many forms a group
+    if (two.ok && several() < 2 && (try_ddp || names_ddp)) return;  // one of many forms a group
     if (!alone.ok) throw std::runtime_error("[script] " + reason_of(alone, two));
     if (try_fabric(plain, alone)) return;
     script_.has_group = !script_.try_ddp && names_ddp;
