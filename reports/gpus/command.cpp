@@ -126,17 +126,17 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
   std::string notice;
   Plan plan{resolve(arguments, &notice), machine_fingerprint()};
   Request& request = plan.request;
+  const StepsGuard guard(request.across.nodes);
+  const Script& script = request.script;
+  const bool hooked = script.given() && script.rate.empty();
+  if (!hooked && nodes_of(request, request.counts.back()) > 1) check_nodes_of(request, "");
   if (std::ranges::count(arguments.modes, "all") == 0)
     check_with_bench(request);
   else
     for (const std::string& reason : leave_out_refused(request))
       progress.report("left out: " + reason);
   RunFolder folder = RunFolder::create(arguments.out);
-  const StepsGuard guard(request.across.nodes);
-  const Script& script = request.script;
-  const bool hooked = script.given() && script.rate.empty();
   if (hooked && !find_start_of(request, folder.path(), progress)) return {};
-  if (!hooked && nodes_of(request, request.counts.back()) > 1) check_nodes_of(request, "");
   progress.report_start(request, folder.path());
   if (!notice.empty()) progress.report(notice);
   write_plan(plan_path(folder.path()), plan);

@@ -30,6 +30,9 @@ using Words = std::vector<std::string>;
 
 constexpr double kAskSeconds = 30;  // of Slurm
 constexpr double kEndSeconds = 20;  // for the command on the first node to write its files
+// srun would wait without end for tasks of a host that died. Rank 0 of a script waits 20 s for the
+// records of others.
+constexpr int kWaitForTasks = 30;  // seconds after the first one has ended
 constexpr size_t kMostNodes = 4096;
 constexpr size_t kLongestName = 253;  // of DNS
 
@@ -161,6 +164,7 @@ Words srun_words(const Nodes& nodes, int count, int per_node) {
           fmt::format("--nodelist={}", fmt::join(first, ",")),
           "--cpu-bind=none",
           "--kill-on-bad-exit=1",
+          fmt::format("--wait={}", kWaitForTasks),
           fmt::format("--job-name={}", step_name())};
 }
 
@@ -224,7 +228,7 @@ Nodes find_nodes(const std::string& hosts_file) {
     nodes = {names_in(read_text(file), file), "mpirun", "PBS_NODEFILE"};
   else if (const std::string hosts = variable("LSB_HOSTS"); !hosts.empty())
     nodes = {words_in(hosts, "LSB_HOSTS"), "mpirun", "LSB_HOSTS"};
-  put_this_host_first(nodes.names);
+  if (nodes.launcher == "mpirun") put_this_host_first(nodes.names);
   if (nodes.many() && find_in_path(nodes.launcher).empty())
     throw InputError(fmt::format("{} has {} hosts, and {} is not in PATH", nodes.source,
                                  nodes.count(), nodes.launcher));
@@ -263,7 +267,8 @@ int measure_within_job(int count, int per_node, const std::function<int()>& meas
   const bool here = nodes.names.empty() || nodes.names.front() == name_of_this_node();
   if (count < 2 && here) return measure();
   if (!here)
-    print_stderr("{} is not a node of {}: measuring there.\n", name_of_this_node(), nodes.source);
+    print_stderr("{} is not the first node of {}: measuring there.\n", name_of_this_node(),
+                 nodes.source);
   return run_again(start_on(nodes, std::max(1, count), count < 2 ? 1 : per_node), nodes);
 }
 

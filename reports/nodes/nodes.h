@@ -25,7 +25,8 @@ struct Nodes {
 
 // Returns the nodes of `hosts_file` (a name per line, perhaps with words after it), if it is given,
 // else those of the job that this process is in: SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_HOSTS.
-// This host is the first if it is one of them. Throws InputError if a list cannot be read or is of
+// If mpirun starts programs there, this host is the first if it is one of them. srun keeps Slurm's
+// order. Throws InputError if a list cannot be read or is of
 // another user's making: a name may have letters, digits, dots, dashes and underscores.
 Nodes find_nodes(const std::string& hosts_file);
 
@@ -52,7 +53,7 @@ class StepsGuard {
 // Calls `measure` where that belongs, and returns its exit code: here, or, by running this command
 // again and copying its output,
 // - as `per_node` ranks on each of the first `count` nodes of the job, if `count` is above 1,
-// - on the first node of a Slurm job if this host is none of its nodes, as with salloc.
+// - on the first node of a Slurm job if this host is another one, as with salloc.
 // After SIGINT or SIGTERM, the command there ends as it would here. Throws InputError if there are
 // fewer nodes.
 int measure_within_job(int count, int per_node, const std::function<int()>& measure);

@@ -55,9 +55,11 @@ Script script_from(const Words& words, std::string* notice, Script::Count count)
 
 Words filled(const Words& words, const Nodes& nodes, int count, int ranks) {
   const std::string head = nodes.names.empty() ? name_of_this_node() : nodes.names.front();
-  return replaced(replaced(replaced(words, kNodes, std::to_string(count)), kPerNode,
-                           std::to_string(ranks / count)),
-                  kHead, head);
+  const Words all = replaced(replaced(replaced(words, kNodes, std::to_string(count)), kPerNode,
+                                      std::to_string(ranks / count)),
+                             kHead, head);
+  if (nodes.launcher != "srun" || !has_nodes(words)) return all;
+  return with_nodelist(all, {nodes.names.begin(), nodes.names.begin() + count});
 }
 
 Words on_nodes(const Script& script, const Nodes& nodes, int count, int ranks) {

@@ -249,6 +249,16 @@ Words replaced(Words words, const std::string& what, const std::string& with) {
   return words;
 }
 
+Words with_nodelist(Words words, const std::vector<std::string>& nodes) {
+  const std::optional<Found> found = find_launcher(words);
+  if (!found || found->launcher->name != "srun" ||
+      find_value(words, found->own, end_of_own(words, *found), {"-w", "--nodelist"}))
+    return words;
+  words.insert(words.begin() + static_cast<std::ptrdiff_t>(found->own),
+               fmt::format("--nodelist={}", fmt::join(nodes, ",")));
+  return words;
+}
+
 std::optional<LaunchWords> launch_words(const Words& words) {
   const std::optional<Found> found = find_launcher(words);
   if (!found) return {};

@@ -23,6 +23,10 @@ bool has_nodes(const Words& words);
 // Returns the words with `what` replaced.
 Words replaced(Words words, const std::string& what, const std::string& with);
 
+// If the command's launcher is srun and names no nodes, returns the words that start it on `nodes`.
+// srun prefers idle nodes, and a step of this process makes the first one look busy.
+Words with_nodelist(Words words, const std::vector<std::string>& nodes);
+
 // A command that begins with a launcher, perhaps after wrappers: "env A=1 torchrun t.py".
 struct LaunchWords {
   Words swept;         // {n} takes the place of the launcher's number
