@@ -53,15 +53,14 @@ class Cluster:
         return subprocess.run(list(map(str, command)), env=self.environment, text=True, timeout=timeout,
                               capture_output=True, errors="replace", cwd=self.folder)
 
-    def _daemon(self, *command):
-        name = pathlib.Path(command[0]).name
-        log = open(self.folder / f"{name}.out", "w")
-        self.started.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log,
-                                             stdin=subprocess.DEVNULL))
-        log.close()
+    def _daemon(self, name, *command):
+        with open(self.folder / f"{name}.out", "w") as log:
+            process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.started.append(process)
+        return process
 
     def _start(self):
-        programs = {}
+        programs = self.programs = {}
         for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol"):
             programs[name] = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
             if programs[name] is None:
@@ -73,42 +72,49 @@ class Cluster:
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
         munge_socket = self.folder / "munge.socket"
-        self._daemon(programs["munged"], "--foreground", "--force", f"--key-file={key}",
+        self._daemon("munged", programs["munged"], "--foreground", "--force", f"--key-file={key}",
                      f"--socket={munge_socket}", f"--pid-file={self.folder}/munged.pid",
                      f"--log-file={self.folder}/munged.log", f"--seed-file={self.folder}/munged.seed")
-        self._write_configuration(munge_socket)
         self._wait("munged", munge_socket.exists)
-        self._daemon(programs["slurmctld"], "-D", "-i")
-        self._daemon(programs["slurmd"], "-D")
-        self._wait("an idle node", lambda: "State=IDLE" in self.run("scontrol", "show", "node").stdout)
+        nodes = self._start_slurm()
+        self._wait(f"{nodes} idle nodes",
+                   lambda: self.run("scontrol", "show", "node").stdout.count("State=IDLE") == nodes)
 
-    def _write_configuration(self, munge_socket):
+    def _start_slurm(self):
+        """Returns the number of nodes."""
         host = socket.gethostname().split(".")[0]
-        for name in ("state", "spool"):
-            (self.folder / name).mkdir()
+        self._write_configuration(f"{host}(127.0.0.1)", "affinity", f"NodeName={host} NodeAddr=127.0.0.1")
+        self._daemon("slurmctld", self.programs["slurmctld"], "-D", "-i")
+        self._daemon("slurmd", self.programs["slurmd"], "-D")
+        return 1
+
+    def _write_configuration(self, control, task_plugin, *nodes, cores=len(os.sched_getaffinity(0))):
+        lines = "\n".join(f"{node} CPUs={cores} State=UNKNOWN" for node in nodes)
+        (self.folder / "state").mkdir()
         (self.folder / "slurm.conf").write_text(f"""
 ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
+SlurmctldHost={control}
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket={munge_socket}
+AuthInfo=socket={self.folder}/munge.socket
 SlurmctldPort={free_port()}
 SlurmdPort={free_port()}
 StateSaveLocation={self.folder}/state
-SlurmdSpoolDir={self.folder}/spool
+SlurmdSpoolDir={self.folder}/spool-%n
 SlurmctldPidFile={self.folder}/slurmctld.pid
-SlurmdPidFile={self.folder}/slurmd.pid
+SlurmdPidFile={self.folder}/slurmd-%n.pid
 SlurmctldLogFile={self.folder}/slurmctld.log
-SlurmdLogFile={self.folder}/slurmd.log
+SlurmdLogFile={self.folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/affinity
+TaskPlugin=task/{task_plugin}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 MpiDefault=none
 ReturnToService=2
 SchedulerParameters=sched_interval=1
 KillWait=5
-NodeName={host} NodeAddr=127.0.0.1 CPUs={len(os.sched_getaffinity(0))} State=UNKNOWN
+SlurmdParameters=config_overrides
+{lines}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """)
 
