@@ -311,8 +311,10 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
     if (std::string preload = loopback_preload(); !preload.empty()) all.push_back(preload);
   if (command.devices.empty()) return all;
   const bool gpus = on_gpus(command);
-  if (!gpus || command.nodes == 1)
-    all.push_back("CUDA_VISIBLE_DEVICES=" + (gpus ? visible_gpus(command.devices) : ""));
+  const std::string visible = gpus ? visible_gpus(command.devices) : "";
+  const bool are_numbers = visible.find_first_not_of("0123456789,") == visible.npos;
+  if (command.nodes == 1 || are_numbers)  // names of GPUs are those of one node
+    all.push_back("CUDA_VISIBLE_DEVICES=" + visible);
   if (!gpus && command.rate.empty())
     all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
   add_unless_set(all, "OMP_NUM_THREADS",

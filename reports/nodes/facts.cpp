@@ -128,7 +128,8 @@ void refuse_silent(const Nodes& nodes, int count, const std::vector<Told>& told,
   throw InputError(
       fmt::format("{} did not answer{}: {}", fmt::join(silent, ", "),
                   late ? fmt::format(" within {:.0f} s", kAnswerSeconds) : "",
-                  late ? "leave it out of the allocation (--exclude of Slurm)" : ended.describe()));
+                  late ? "leave it out of the allocation (--exclude of Slurm), or give --nodes 1"
+                       : ended.describe()));
 }
 
 // "torch: 2.13.0 on node1, 2.8.0 on node3"; empty if they are alike.
@@ -143,9 +144,8 @@ std::string unlike(const Told& first, const Told& other) {
   const double more = there.value(kMemory, 0.0) / first.facts[kMachine].value(kMemory, 1.0);
   if (std::abs(more - 1) < kSameMemory) there[kMemory] = first.facts[kMachine][kMemory];
   const std::string machine = difference(there, first.facts[kMachine]);
-  return machine.empty()
-             ? ""
-             : fmt::format("{} on {}; of {}: {}", other.node, first.node, other.node, machine);
+  return machine.empty() ? ""
+                         : fmt::format("{} is here, {} there: {}", first.node, other.node, machine);
 }
 
 void refuse_unlike(const std::vector<Told>& told) {
@@ -156,7 +156,7 @@ void refuse_unlike(const std::vector<Told>& told) {
   if (!differences.empty())
     throw InputError(fmt::format(
         "the nodes are not alike ({}): choose like ones, such as by --constraint of Slurm, or "
-        "leave them out",
+        "measure one with --nodes 1",
         fmt::join(differences, "; ")));
 }
 

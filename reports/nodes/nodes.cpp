@@ -127,6 +127,15 @@ void put_this_host_first(Words& names) {
   if (here != names.end()) std::rotate(names.begin(), here, here + 1);
 }
 
+// Other MPIs have other options.
+bool can_start(const std::string& launcher) {
+  const std::string program = find_in_path(launcher);
+  if (program.empty() || launcher == "srun") return !program.empty();
+  const ProcessResult told =
+      run_command({.argv = {program, "--version"}, .timeout_seconds = kAskSeconds});
+  return told.out.find("Open MPI") != std::string::npos;
+}
+
 // The first is the path of the program.
 Words arguments_of_this_process() {
   std::ifstream file("/proc/self/cmdline");
@@ -163,6 +172,7 @@ Words srun_words(const Nodes& nodes, int count, int per_node) {
           "--distribution=block",
           fmt::format("--nodelist={}", fmt::join(first, ",")),
           "--cpu-bind=none",
+          "--export=ALL",
           "--kill-on-bad-exit=1",
           fmt::format("--wait={}", kWaitForTasks),
           fmt::format("--job-name={}", step_name())};
@@ -229,10 +239,11 @@ Nodes find_nodes(const std::string& hosts_file) {
   else if (const std::string hosts = variable("LSB_HOSTS"); !hosts.empty())
     nodes = {words_in(hosts, "LSB_HOSTS"), "mpirun", "LSB_HOSTS"};
   if (nodes.launcher == "mpirun") put_this_host_first(nodes.names);
-  if (nodes.many() && find_in_path(nodes.launcher).empty())
-    throw InputError(fmt::format("{} has {} hosts, and {} is not in PATH", nodes.source,
-                                 nodes.count(), nodes.launcher));
-  return nodes;
+  if (!nodes.many() || can_start(nodes.launcher)) return nodes;
+  if (!hosts_file.empty())
+    throw InputError(
+        fmt::format("{}: the mpirun of Open MPI starts its hosts, and is not in PATH", hosts_file));
+  return {};
 }
 
 Words start_on(const Nodes& nodes, int count, int per_node) {

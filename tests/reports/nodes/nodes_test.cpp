@@ -26,10 +26,7 @@ class FindNodes : public ::testing::Test {
     ASSERT_NE(::mkdtemp(path.data()), nullptr);
     folder_ = path;
     for (const char* const name : kVariables) ::unsetenv(name);
-    for (const char* const program : {"mpirun", "srun"}) {
-      write_text(folder_ / program, "#!/bin/sh\n");
-      fs::permissions(folder_ / program, fs::perms::owner_all);
-    }
+    for (const char* const program : {"mpirun", "srun"}) tell(program, "mpirun (Open MPI) 4.1.4");
     path_ = std::getenv("PATH");
     ::setenv("PATH", (folder_.string() + ":" + path_).c_str(), 1);
     ::setenv("SLURMD_NODENAME", "b", 1);
@@ -38,6 +35,12 @@ class FindNodes : public ::testing::Test {
     for (const char* const name : kVariables) ::unsetenv(name);
     ::setenv("PATH", path_.c_str(), 1);
     fs::remove_all(folder_);
+  }
+
+  // A program that prints its version.
+  void tell(const std::string& program, const std::string& version) const {
+    write_text(folder_ / program, fmt::format("#!/bin/sh\necho '{}'\n", version));
+    fs::permissions(folder_ / program, fs::perms::owner_all);
   }
 
   std::string file(const std::string& text) const {
@@ -79,6 +82,13 @@ TEST_F(FindNodes, ReadsTheHostsOfLsf) {
   const Nodes nodes = find_nodes("");
   EXPECT_THAT(nodes.names, ElementsAre("a", "c"));
   EXPECT_EQ(nodes.source, "LSB_HOSTS");
+}
+
+TEST_F(FindNodes, LeavesAJobToOneNodeIfItsMpirunIsAnother) {
+  tell("mpirun", "Intel(R) MPI Library for Linux* OS, Version 2021.9");
+  ::setenv("LSB_HOSTS", "a c", 1);
+  EXPECT_EQ(find_nodes(""), Nodes{});
+  EXPECT_THAT(message_of<InputError>([&] { find_nodes(file("a\nc\n")); }), HasSubstr("Open MPI"));
 }
 
 TEST_F(FindNodes, KeepsTheOrderOfSlurm) {

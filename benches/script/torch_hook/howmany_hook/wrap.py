@@ -15,7 +15,8 @@ from howmany_hook.objects import objects_of, parameters_of
 
 def show_own_gpu(settings):
     """Call before CUDA is initialised."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    everything = ",".join(map(str, range(settings.local_world)))  # if the launcher of a node chose none
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", everything).split(",")
     if settings.local_rank < len(visible) and visible[0]:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible[settings.local_rank]
 
