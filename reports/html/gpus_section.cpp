@@ -56,10 +56,11 @@ std::string beyond_row(const PlainJson& row, const char* kind) {
   return fmt::format("<tr class=\"{}\">{}</tr>\n", kind, html);
 }
 
-std::string plan_row(const PlainJson& row, const PlainJson& recommended) {
+std::string plan_row(const PlainJson& row, const PlainJson& recommended, bool across) {
   const bool chosen =
       json_member(row, "best") == true && json_member(row, "devices") == recommended;
   std::string html;
+  if (across) html += "<td>" + escaped(shown(row, "nodes", format_count), kMaxText) + "</td>";
   for (const std::string& text :
        {shown(row, "devices", format_count), json_text(json_member(row, "mode")),
         json_text(json_member(row, "backend")), shown(row, metric::kSamplesPerS, format_count),
@@ -80,14 +81,18 @@ std::string gpus_table(const PlainJson& one, const PlainJson& answer) {
   const PlainJson& table = json_member(one, "table");
   const auto samples = json_number(answer, "samples_to_train");
   if (!table.is_array() || !samples) return "";
+  bool across = false;
+  for (size_t i = 0; i < std::min(table.size(), kMaxRows); ++i)
+    across = across || json_number(table[i], "nodes").value_or(1) > 1;
   std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+  if (across) html += "<th scope=\"col\">nodes</th>";
   for (const std::string& title : std::vector<std::string>{
            "devices", "mode", "backend", "samples/s", "speedup", "efficiency", "95 % interval",
            "time for " + format_count(*samples) + " samples", "device-hours", ""})
     html += "<th scope=\"col\">" + escaped(title, kMaxText) + "</th>";
   html += "</tr></thead>\n<tbody>\n";
   for (size_t i = 0; i < std::min(table.size(), kMaxRows); ++i)
-    html += plan_row(table[i], json_member(one, "recommended"));
+    html += plan_row(table[i], json_member(one, "recommended"), across);
   return html + "</tbody></table></div>\n";
 }
 
