@@ -39,6 +39,10 @@ def show():
 torch.distributed.Store.check = counted
 torch.distributed.init_process_group("gloo")
 atexit.register(show)
+if options.raises_after is not None:
+    import howmany_hook.record
+
+    howmany_hook.record.PATIENCE = 3600  # a rank that waits is not to be taken for one on a busy machine
 if options.hook_fails and rank > 0:
     torch.get_num_threads = lambda: 1 / 0
 net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
