@@ -27,8 +27,8 @@ struct Nodes {
 // else those of the job that this process is in: SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_HOSTS.
 // If mpirun starts programs there, this host is the first if it is one of them; srun keeps Slurm's
 // order. Returns none of a job whose launcher is not in PATH (for mpirun: that of Open MPI). Throws
-// InputError if a list cannot be read, or if a name has other characters than letters, digits, dots,
-// dashes and underscores.
+// InputError if a list cannot be read, or if a name has other characters than letters, digits,
+// dots, dashes and underscores.
 Nodes find_nodes(const std::string& hosts_file);
 
 // The name of this host among the nodes: SLURMD_NODENAME, else without its domain.

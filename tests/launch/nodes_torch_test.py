@@ -34,7 +34,7 @@ class OwnScript(Allocation):
         return self.summary()["context"]["howmany_request"]
 
     def test_measures_two_hosts_and_writes_a_job_that_runs(self):
-        result = self.howmany("--min-efficiency", 0.01, "--emit", "slurm", "--", PYTHON, SCRIPT)
+        result = self.howmany("--min-efficiency", 0.01, "--time-budget", 60, "--emit", "slurm", "--", PYTHON, SCRIPT)
         self.check_group(result)
         self.assertIn("\n#SBATCH --nodes=2\n", result.out)
         script = self.folder / "job.sh"
