@@ -61,7 +61,7 @@ bool on_gpus(const ScriptCommand& command) {
                              [](const Device& d) { return d.type == DeviceType::cuda; });
 }
 
-// The kernel gives no other process such a port for a while.
+// Another program may take it before the launcher does, which then reports that it is in use.
 std::string free_port() {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -393,10 +393,10 @@ ScriptEnd run_script(const ScriptCommand& command, const std::string& folder,
   HM_ENSURE(std::filesystem::exists(hook_archive()), "[script] {} is missing", hook_archive());
   Command start = start_of(command, folder, timeout_seconds);
   const auto begin = std::chrono::steady_clock::now();
-  bool late = false;
+  bool late = false, trains = false;
   start.is_done = [&] {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    const bool trains = any_file(folder, kRecordStart);
+    trains = trains || any_file(folder, kRecordStart);
     if (trains && command.on_training) command.on_training();
     late = command.start_timeout > 0 && passed.count() > command.start_timeout && !trains;
     return late || std::filesystem::exists(folder + kFailedFile);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts the user's own training command for a number of devices, with the hook in its Python.
 //
-// Nodes. If the ranks are on several, the launcher in the words has their GPUs. The record of a
-// rank
-//   reaches this host by the group's store (torch_hook/howmany_hook/agreement.py).
+// Nodes. If the ranks are on several, the words start them there, and each record reaches this
+//   host by the group's store (torch_hook/howmany_hook/store.py).
 // Hook. PYTHONPATH begins with howmany_hook.zip of this program's folder. PyTorch loads it
 //   through its entry points (torch_hook/howmany_hook/__init__.py).
 // Devices. If given, CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r

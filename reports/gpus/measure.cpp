@@ -24,9 +24,8 @@ namespace {
 
 constexpr double kMinRunSeconds = 0.2;  // of timed iterations in a run
 constexpr const char* kTrace = "/trace.pftrace";
-constexpr double kStarts = 3;       // times the overhead of earlier runs: the least limit of a run
-constexpr double kEndSeconds = 5;   // for script_bench to end a script that hangs
-constexpr double kEndOnNodes = 15;  // likewise on several nodes
+constexpr double kStarts = 3;      // times the overhead of earlier runs: the least limit of a run
+constexpr double kEndSeconds = 5;  // for script_bench to end a script that hangs
 
 // If `trace` is not empty, the bench profiles steps after the timed ones into that file.
 std::vector<std::string> run_arguments(const Request& request, const Configuration& c,

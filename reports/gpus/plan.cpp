@@ -121,7 +121,6 @@ NodesPlan read_nodes(const JsonNode& node) {
   plan.nodes.names = node.at("names").strings();
   plan.nodes.launcher = node.at("launcher").string();
   plan.nodes.source = node.at("source").string();
-  plan.counts = counts_from(node.at("counts"));
   plan.environment = node.at("environment").strings();
   return plan;
 }
@@ -260,7 +259,6 @@ nlohmann::ordered_json to_json(const Request& request) {
     all["nodes"] = {{"names", across.nodes.names},
                     {"launcher", across.nodes.launcher},
                     {"source", across.nodes.source},
-                    {"counts", across.counts},
                     {"environment", across.environment}};
   if (request.script.given())
     all["script"] = {{"name", request.script.name},

@@ -31,7 +31,6 @@ struct BeyondPlan {
 // Whole nodes, each with as many devices as are measured on the first one.
 struct NodesPlan {
   Nodes nodes;
-  std::vector<int> counts;               // ascending; those above 1 are counts of devices, too
   std::vector<std::string> environment;  // that ranks there need, see check_nodes()
 };
 // Returns the devices that hold a model together by the options ways=n and stages=n of the mode; 1

@@ -156,8 +156,6 @@ void resolve_counts(const Arguments& a, Request& request) {
     for (const int count : default_counts(here)) counts.insert(count);
   request.counts.assign(counts.begin(), counts.end());
   if (request.counts.back() <= here) across = {};
-  for (const int count : request.counts)
-    if (count >= here && count % here == 0) across.counts.push_back(count / here);
   if (across.nodes.many() && a.in_copy)
     throw InputError(fmt::format("{} makes a copy on this host only: leave it out, or give {} 1",
                                  flag::kInCopy.name, flag::kNodes.name));
@@ -213,28 +211,6 @@ void refuse_unknown_names(const Machine& machine, const Request& request) {
   for (const std::string& name : request.backends) refuse_unknown("backend", name, machine.comms);
   const std::string& kernels = request.forwarded["kernels"];
   if (!kernels.empty()) refuse_unknown("kernels", kernels, machine.kernels);
-}
-
-// A script brings its own model, data and backend.
-void refuse_options_of_models(const Arguments& a) {
-  std::vector<std::string> given;
-  const auto add = [&](bool is_given, const Flag& flag) {
-    if (is_given) given.emplace_back(flag.name);
-  };
-  add(!a.models.empty(), flag::kModel);
-  add(!a.modes.empty(), flag::kMode);
-  add(!a.backends.empty(), flag::kBackend);
-  add(a.batch_per_device.has_value(), flag::kBatchPerDevice);
-  add(a.global_batch.has_value(), flag::kGlobalBatch);
-  add(a.workers.has_value(), flag::kWorkers);
-  add(a.seed.has_value(), flag::kSeed);
-  add(a.sync_batchnorm, flag::kSyncBatchnorm);
-  add(a.profile, flag::kProfile);
-  for (const auto& [name, word] : a.forwarded)
-    if (word) given.push_back("--" + name);
-  if (given.empty()) return;
-  throw InputError(fmt::format("{} cannot be combined with a command after --, which decides that",
-                               fmt::join(given, ", ")));
 }
 
 void resolve_script(const Arguments& arguments, Request& request, std::string* why) {
@@ -317,6 +293,27 @@ void refuse_oversubscription(const Machine& machine, const Request& request) {
 }
 
 }  // namespace
+
+void refuse_options_of_models(const Arguments& a) {
+  std::vector<std::string> given;
+  const auto add = [&](bool is_given, const Flag& flag) {
+    if (is_given) given.emplace_back(flag.name);
+  };
+  add(!a.models.empty(), flag::kModel);
+  add(!a.modes.empty(), flag::kMode);
+  add(!a.backends.empty(), flag::kBackend);
+  add(a.batch_per_device.has_value(), flag::kBatchPerDevice);
+  add(a.global_batch.has_value(), flag::kGlobalBatch);
+  add(a.workers.has_value(), flag::kWorkers);
+  add(a.seed.has_value(), flag::kSeed);
+  add(a.sync_batchnorm, flag::kSyncBatchnorm);
+  add(a.profile, flag::kProfile);
+  for (const auto& [name, word] : a.forwarded)
+    if (word) given.push_back("--" + name);
+  if (given.empty()) return;
+  throw InputError(fmt::format("{} cannot be combined with a command after --, which decides that",
+                               fmt::join(given, ", ")));
+}
 
 void refuse_options_of_scripts(const Arguments& a) {
   const char* const given = a.samples_per_step ? flag::kSamplesPerStep.name

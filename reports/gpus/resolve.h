@@ -13,6 +13,8 @@ namespace howmany::reports {
 void apply(const Arguments& arguments, Request& request);
 // Throws InputError if an option of the user's own command is given without one.
 void refuse_options_of_scripts(const Arguments& arguments);
+// Throws InputError if an option of our models is given with the user's own command.
+void refuse_options_of_models(const Arguments& arguments);
 // Resolves every default for this machine. `*why` receives the reason for a backend that is chosen
 // here, and the changes to the user's own command.
 Request resolve(const Arguments& arguments, std::string* why = nullptr);

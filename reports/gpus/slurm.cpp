@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "core/base/schema/context.h"
 #include "core/base/text/format.h"
@@ -108,6 +109,19 @@ std::string command(const Job& job) {
   return text + data(job);
 }
 
+// The first node's name is known within the job only.
+std::string word_of_job(const std::string& word) {
+  std::string text;
+  for (size_t at = 0; at <= word.size();) {
+    const size_t end = std::min(word.find(kHead, at), word.size());
+    if (end > at || word.empty()) text += shell_word(word.substr(at, end - at));
+    if (end == word.size()) break;
+    text += "\"$head\"";
+    at = end + std::string_view(kHead).size();
+  }
+  return text;
+}
+
 // One task on each node starts its ranks, as was measured. A command without {n} has one process.
 std::string script_job(const Job& job, const Script& script, int cores) {
   if (script.words.empty()) return "\n# your command, as given to howmany gpus after --\n";
@@ -117,12 +131,10 @@ std::string script_job(const Job& job, const Script& script, int cores) {
   for (const auto& [what, with] : {std::pair{kCount, std::to_string(job.devices)},
                                    {kNodes, std::to_string(job.nodes)},
                                    {kPerNode, std::to_string(job.devices / job.nodes)},
-                                   {kHead, std::string("$head")},
                                    {kPort, std::string(kJobPort)}})
     words = replaced(words, what, with);
   std::string line;
-  for (const std::string& word : words)
-    line += (line.empty() ? "" : " ") + (word == "$head" ? "\"$head\"" : shell_word(word));
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word_of_job(word);
   const std::string start =
       across ? fmt::format("srun --cpus-per-task={} --kill-on-bad-exit=1 \\\n  ", cores)
              : std::string();

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -30,8 +30,6 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kAnswerSeconds = 60;
-constexpr double kSameMemory = 0.02;  // relative
-constexpr const char* kMemory = "memory_bytes";
 constexpr const char* kGlooInterface = "GLOO_SOCKET_IFNAME";
 // Names of the JSON.
 constexpr const char *kNode = "node", *kMachine = "machine", *kInterface = "interface",
@@ -65,27 +63,26 @@ std::optional<in_addr> address_towards(in_addr there) {
   return from.sin_addr;
 }
 
-std::string interface_with(in_addr address) {
+// The first interface with an IPv4 address that fulfils the condition.
+std::string interface_that(const std::function<bool(const ifaddrs&, in_addr)>& condition) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return "";
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(all, &::freeifaddrs);
   for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next)
     if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET &&
-        reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr == address.s_addr)
+        condition(*one, reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr))
       return one->ifa_name;
   return "";
 }
 
-// The first interface that is up and no loopback.
+std::string interface_with(in_addr address) {
+  return interface_that([&](const ifaddrs&, in_addr own) { return own.s_addr == address.s_addr; });
+}
+
 std::string any_interface() {
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return "";
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(all, &::freeifaddrs);
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next)
-    if (one->ifa_addr != nullptr && one->ifa_addr->sa_family == AF_INET &&
-        (one->ifa_flags & IFF_UP) != 0 && (one->ifa_flags & IFF_LOOPBACK) == 0)
-      return one->ifa_name;
-  return "";
+  return interface_that([](const ifaddrs& one, in_addr) {
+    return (one.ifa_flags & IFF_UP) != 0 && (one.ifa_flags & IFF_LOOPBACK) == 0;
+  });
 }
 
 // Gloo listens on the address of the host's name.
@@ -139,11 +136,7 @@ std::string unlike(const Told& first, const Told& other) {
     if (here != there)
       return fmt::format("{}: {} on {}, {} on {}", key, here, first.node, there, other.node);
   }
-  // Like nodes differ by what their kernels keep.
-  nlohmann::json there = other.facts[kMachine];
-  const double more = there.value(kMemory, 0.0) / first.facts[kMachine].value(kMemory, 1.0);
-  if (std::abs(more - 1) < kSameMemory) there[kMemory] = first.facts[kMachine][kMemory];
-  const std::string machine = difference(there, first.facts[kMachine]);
+  const std::string machine = difference(other.facts[kMachine], first.facts[kMachine]);
   return machine.empty() ? ""
                          : fmt::format("{} is here, {} there: {}", first.node, other.node, machine);
 }

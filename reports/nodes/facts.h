@@ -19,7 +19,7 @@ std::string facts_of_this_node(const std::string& head, const std::string& pytho
 // Asks the first `count` nodes at once. Returns the variables that ranks there need in addition:
 // GLOO_SOCKET_IFNAME if the name of a node is a loopback address. Throws InputError that names the
 // nodes if one does not answer within a minute, or its machine, programs, Python or torch are
-// others than the first one's. Options of an allocation that would avoid that are in the text.
+// others than the first one's.
 std::vector<std::string> check_nodes(const Nodes& nodes, int count, const std::string& python);
 
 }  // namespace howmany::reports

@@ -13,6 +13,8 @@
 
 namespace howmany::reports {
 
+constexpr double kEndOnNodes = 15;  // seconds for a program to end its ranks on several nodes
+
 struct Nodes {
   std::vector<std::string> names;  // in order: k nodes are the first k. Empty: only this host
   std::string launcher;            // "srun" or "mpirun"; empty without names
@@ -26,7 +28,7 @@ struct Nodes {
 // Returns the nodes of `hosts_file` (a name per line, perhaps with words after it), if it is given,
 // else those of the job that this process is in: SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_HOSTS.
 // If mpirun starts programs there, this host is the first if it is one of them; srun keeps Slurm's
-// order. Returns none of a job whose launcher is not in PATH (for mpirun: that of Open MPI). Throws
+// order. Returns none if the launcher of the job is not in PATH (mpirun: of Open MPI). Throws
 // InputError if a list cannot be read, or if a name has other characters than letters, digits,
 // dots, dashes and underscores.
 Nodes find_nodes(const std::string& hosts_file);

@@ -54,7 +54,7 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
 // except of the host.
 nlohmann::json machine_fingerprint();
 // Returns "cpu: A there, B here" for the first difference, or "" if there is none. Ignores the
-// host.
+// host, and 2 % of the memory.
 std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 
 }  // namespace howmany::reports

@@ -29,7 +29,6 @@ constexpr double kMostSteps = 600;  // seconds, if the steps are slow
 constexpr double kSilence = 20;     // seconds between words to the user
 // On several nodes, the first step comes within a few starts on one, or not at all.
 constexpr double kStarts = 3, kLeastStart = 45;
-constexpr double kEndOnNodes = 15;  // seconds to end the ranks of several nodes
 
 // script_bench writes it. A launcher would not change that.
 constexpr const char* kEndedWithZero = "the command ended with code 0";

@@ -190,10 +190,6 @@ void add_counts(const Request& from, Request& to) {
   std::set<int> counts(from.counts.begin(), from.counts.end());
   counts.insert(to.counts.begin(), to.counts.end());
   to.counts.assign(counts.begin(), counts.end());
-  to.across.counts.clear();
-  const auto here = static_cast<int>(to.devices.size());
-  for (const int count : counts)
-    if (count % here == 0) to.across.counts.push_back(count / here);
 }
 
 nlohmann::json states_json(const std::vector<JobState>& jobs) {
@@ -208,10 +204,8 @@ nlohmann::json states_json(const std::vector<JobState>& jobs) {
   return all;
 }
 
-// Returns what differs between the machines of two jobs. Nodes of one kind may differ by some
-// bytes.
-std::string machine_differs(nlohmann::json first, nlohmann::json other) {
-  for (nlohmann::json* machine : {&first, &other}) machine->erase("memory_bytes");
+// Returns what differs between the machines of two jobs.
+std::string machine_differs(const nlohmann::json& first, const nlohmann::json& other) {
   const std::string what = difference(first, other);
   return what.empty() ? "" : fmt::format("on another machine than the first ({})", what);
 }

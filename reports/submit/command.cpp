@@ -45,6 +45,7 @@ void check_new_study(const Arguments& a) {
   if (a.command.empty()) {
     refuse_options_of_scripts(a);
   } else {
+    refuse_options_of_models(a);
     std::string notice;
     script_from(a.command, &notice);
   }

@@ -35,7 +35,7 @@ inline Tensor wave(const Shape& shape, double phase, double scale = 1) {
 
 using Sums = std::array<double, 2>;
 
-// Of the source tree, or beside an installed test.
+// In the folder of an installed test, else in the source tree.
 inline std::string sums_file() {
   const std::string installed = program_folder() + "/golden_sums.json";
   if (std::filesystem::exists(installed)) return installed;
