@@ -46,9 +46,11 @@ class OwnScript(Allocation):
         self.assertEqual(sorted(ranks), [(str(i), name) for i, name in enumerate(self.hosts.names)])
 
     def test_the_users_own_srun(self):
-        self.check_group(self.howmany(
-            "--", "srun", "-N", "{nodes}", "-n", "{n}", "env", "MASTER_ADDR={head}", "MASTER_PORT={port}", PYTHON,
-            SCRIPT, "--rank-of-srun"))
+        result = self.howmany(
+            "--min-efficiency", 0.01, "--time-budget", 60, "--emit", "slurm", "--", "srun", "-N", "{nodes}", "-n",
+            "{n}", "env", "MASTER_ADDR={head}", "MASTER_PORT={port}", PYTHON, SCRIPT, "--rank-of-srun")
+        self.check_group(result)
+        self.assertIn('srun -N 2 -n 2 env MASTER_ADDR="$head" MASTER_PORT=29500 ', result.out)
 
     def test_a_host_with_other_folders_and_an_address_that_does_not_route(self):
         """TMPDIR of the second host is another folder, so the record comes by the store."""

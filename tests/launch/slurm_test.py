@@ -115,6 +115,12 @@ class Slurm(programs.TestCase):
                     self.assertIn("#SBATCH --ntasks=", out)
 
     @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
+    def test_the_job_for_several_nodes_asks_and_writes_a_job(self):
+        with unittest.mock.patch.dict("os.environ", NODES="1", BUDGET="10"):
+            self.run_batch(SOURCE / "examples/slurm/nodes.sh", "--nodes=1", "--cpus-per-task=2")
+        self.assertIn("#SBATCH --nodes=1\n", next(self.folder.glob("howmany-out/*/job.sh")).read_text())
+
+    @unittest.skipUnless("gloo" in COMMS, "gloo cannot be used here")
     def test_emitted_script_runs(self):
         measured = programs.run("howmany", "gpus", "--model", "simple_net", "--mode", "ddp", "--backend",
                                 "gloo", "--rounds", "1", "--quiet", "--min-efficiency", "0.01",

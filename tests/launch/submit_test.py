@@ -183,6 +183,7 @@ class Refused(Study):
                                     (("--in-copy",), {}, "--in-copy"),
                                     (("--device-count", "1,2"), {}, "--device-count"),
                                     (("--up-to", "64"), {}, "howmany predict"),
+                                    (("--model", "mlp"), {}, "--model"),
                                     (("--rate", "x"), {"command": ()}, "--rate"),
                                     ((), {"command": ("python", "-c", "pass")}, "-c")):
             with self.subTest(more=more, **options):
@@ -266,7 +267,7 @@ class Collected(Study):
         shutil.copytree(self.one_node, out)
         plan, summary = (json.loads((out / name).read_text()) for name in ("plan.json", "summary.json"))
         across = {"names": [f"n{i}" for i in range(nodes)], "launcher": "srun", "source": "Slurm job 7",
-                  "counts": [nodes], "environment": []}
+                  "environment": []}
         for request in (plan["request"], summary["context"]["howmany_request"]):
             request["counts"] = [2 * nodes]
             if nodes > 1:
@@ -315,7 +316,7 @@ class Collected(Study):
         self.assertEqual((gpus["recommended"], gpus["reason"], gpus["samples_to_train"]), (8, "pays", 5e6))
         self.assertEqual([row["devices"] for row in gpus["one_node"]], [4, 8])
         request = summary["context"]["howmany_request"]
-        self.assertEqual((request["counts"], request["nodes"]["counts"]), ([2, 4, 8], [1, 2, 4]))
+        self.assertEqual(request["counts"], [2, 4, 8])
         (spread,) = [f for f in summary["measurements"][0]["flags"] if f.startswith("rates of one device")]
         self.assertIn("3 jobs, 22.2 %", spread)
         self.assertTrue(any("3 jobs, 22.2 %" in note for note in gpus["cases"][0]["notes"]))
@@ -430,7 +431,8 @@ class Collected(Study):
         for nodes in (1, 2, 4):
             self.come(nodes)
         self.edit("nodes-2/plan.json", lambda p: p["machine"].update(cpu="another one"))
-        self.edit("nodes-4/plan.json", lambda p: p["machine"].update(memory_bytes=1))
+        self.edit("nodes-4/plan.json", lambda p: p["machine"].update(
+            memory_bytes=p["machine"]["memory_bytes"] - 8192))
         summary, jobs = self.collected()
         self.assertIn("another one", jobs[2]["why"])
         self.assertEqual((jobs[4]["why"], summary["answer"]["gpus"]["recommended"]), ("", 8))

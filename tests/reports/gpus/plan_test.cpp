@@ -224,6 +224,9 @@ TEST(Machine, TellsTheFirstHardDifference) {
   there["cores"] = 4;
   EXPECT_EQ(difference(there, here), "cores: 4 there, 2 here");
   EXPECT_EQ(difference({{"cpu", "A"}}, here), "cores: null there, 2 here");
+  EXPECT_EQ(difference({{"memory_bytes", 101e9}}, {{"memory_bytes", 100e9}}), "");
+  EXPECT_EQ(difference({{"memory_bytes", 64e9}}, {{"memory_bytes", 100e9}}),
+            "memory_bytes: 64000000000.0 there, 100000000000.0 here");
 }
 
 }  // namespace
