@@ -155,6 +155,20 @@ class Agreement(programs.TestCase):
             self.assertGreaterEqual(steps.first, 75)
             self.assertGreater((steps.last - steps.first) * STEP, 0.9)
 
+    def test_ranks_that_a_script_starts_learn_their_rank_late_and_follow_rank_0(self):
+        settings = [types.SimpleNamespace(out=str(self.folder), seconds=1.0, rank=0, max_steps=10000, detail=0) for _ in range(2)]
+        with mock.patch.object(agreement, "time", Clock()) as clock:
+            ranks = [agreement.Agreement(one) for one in settings]
+            settings[1].rank = 1
+            found = {}
+            for index in range(200):
+                clock.now += STEP
+                for rank, seconds in enumerate((STEP, 9 * STEP)):  # they do not warm up alike
+                    steps = ranks[rank].after(index, types.SimpleNamespace(seconds=seconds * (1 + index % (1 + rank)), counts=()))
+                    if steps:
+                        found[rank] = steps
+        self.assertEqual(found[0], found[1])
+
     def test_the_last_batch_of_an_epoch_is_no_change(self):
         for length in (2, 3, 4, 5, 9):
             steps = self.stop(loop(1000), lambda index, length=length: (1, 64 if index % length else 16, 0, 1))

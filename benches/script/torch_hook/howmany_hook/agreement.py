@@ -51,7 +51,7 @@ class Agreement:
     def __init__(self, settings):
         self._settings = settings
         self._path = os.path.join(settings.out, "steps.json")
-        self._decides = settings.rank == 0
+        self._alone = False  # on its host, without a group
         self._warmup = Warmup(settings.seconds)
         self._first = None  # index of the first timed step
         self._since = self._began = 0.0  # when it and the first that was chosen began
@@ -67,13 +67,17 @@ class Agreement:
 
     def stay_alone(self):
         """This rank trains alone on its host, where it may have no folder: it decides for itself."""
-        self._decides = True
+        self._alone = True
 
     def after(self, index, step):
         """Returns the Steps once they are known, else None. Call after every step."""
         if self._steps is None:
-            self._steps = self._decide(index, step) if self._decides else self._look(index)
+            self._steps = self._decide(index, step) if self._decides() else self._look(index)
         return self._steps
+
+    def _decides(self):
+        """A rank that the script starts itself knows its rank only once its group is formed (place.py)."""
+        return self._alone or self._settings.rank == 0
 
     def _look(self, index):
         if self._store:
