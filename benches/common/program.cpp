@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +19,7 @@
 #include "core/backends/selection.h"
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
+#include "core/base/process.h"
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
 #include "core/base/startup.h"
@@ -177,7 +177,7 @@ std::vector<std::string> parse(CLI::App& app, int argc, char** argv) {
 int supervise(const std::string& name, int argc, char** argv, int world,
               const std::set<std::string>& backends, double timeout_seconds) {
   std::vector<std::string> command(argv, argv + argc);
-  command[0] = std::filesystem::read_symlink("/proc/self/exe");
+  command[0] = program_path();
   const std::chrono::duration<double, std::milli> start((timeout_seconds + kStartSlack) * 1e3);
   const RankExit end =
       launch_processes(command, world,

@@ -2,7 +2,6 @@
 #include "benches/tools/probes.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "core/backends/selection.h"
 #include "core/base/error.h"
 #include "core/base/private_folder.h"
+#include "core/base/process.h"
 #include "core/ops/ops.h"
 
 namespace howmany::benches {
@@ -27,7 +27,7 @@ void add_up(Comm& comm) {
 Proof probe_in_processes(std::string_view name) {
   const GuardedFolder folder;
   const std::string file = folder.path() + "/found";
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string self = program_path();
   const RankExit end = launch_processes(
       {self, std::string(kProbeRank), std::string(name), file}, 2,
       {.grace = std::chrono::seconds(1), .time_limit = 2 * kPatience, .mpirun = name == "mpi"});

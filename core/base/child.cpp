@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "core/base/clock.h"
+#include "core/base/environ.h"
 #include "core/base/process_stat.h"
 
 namespace howmany {

@@ -314,4 +314,13 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
 }
 
+std::string program_path() {
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
+  if (own.filename() != "howmany-programs") return own;
+  std::string started;
+  std::ifstream file("/proc/self/cmdline");
+  std::getline(file, started, '\0');
+  return own.parent_path() / std::filesystem::path(started).filename();
+}
+
 }  // namespace howmany

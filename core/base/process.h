@@ -61,4 +61,8 @@ std::string find_in_path(const std::string& name);
 // The folder of the running executable.
 std::string program_folder();
 
+// Path that starts this program again. A bundle has many in one executable: see cmake/bundle.cmake.
+// Throws std::filesystem::filesystem_error if /proc is unreadable.
+std::string program_path();
+
 }  // namespace howmany

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/base/environ.h"
 #include "core/base/error.h"
 
 namespace howmany {

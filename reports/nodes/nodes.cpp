@@ -9,7 +9,6 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string_view>
@@ -141,7 +140,7 @@ Words arguments_of_this_process() {
   std::ifstream file("/proc/self/cmdline");
   Words words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  words[0] = std::filesystem::read_symlink("/proc/self/exe").string();
+  words[0] = program_path();
   return words;
 }
 

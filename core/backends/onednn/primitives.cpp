@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/backends/onednn/version.h"
 #include "core/base/cpu.h"
 
 namespace howmany::onednn {
@@ -93,7 +94,7 @@ void Reorder::run(const void* from, void* to, Device device) const {
 
 Tensor Reorder::run(const Tensor& from) const {
   if (identity_) return from;
-  const Dtype dtype = to_.data_type() == DataType::bf16 ? Dtype::bf16 : Dtype::f32;
+  const Dtype dtype = type_of(to_) == DataType::bf16 ? Dtype::bf16 : Dtype::f32;
   Tensor to =
       Tensor::empty({static_cast<int64_t>(to_.get_size() / size_of(dtype))}, dtype, from.device());
   run(from.raw(), to.mutable_raw(), from.device());

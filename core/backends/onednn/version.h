@@ -21,6 +21,7 @@ PrimitiveDesc unless(Refused&& refused, PrimitiveDesc desc) {
 #if DNNL_VERSION_MAJOR >= 3
 
 using SoftmaxForward = dnnl::softmax_forward;
+inline DataType type_of(const Desc& desc) { return desc.get_data_type(); }
 
 template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe_with(const dnnl::primitive_attr& attr,
@@ -51,6 +52,7 @@ auto describe_eltwise_backward(const Forward& forward, dnnl::algorithm how, cons
 #else
 
 using SoftmaxForward = dnnl::softmax_v2_forward;
+inline DataType type_of(const Desc& desc) { return desc.data_type(); }
 
 template <class Primitive, class... Args>
 typename Primitive::primitive_desc describe_with(const dnnl::primitive_attr& attr,
