@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What script_bench asks of the hook, from the environment of the process.
 
-HOWMANY_SCRIPT_OUT        folder of the files, on the host of rank 0; absent: measure nothing
+HOWMANY_SCRIPT_OUT        folder of the files, on the host of rank 0; absent: the hook does nothing
 HOWMANY_SCRIPT_SECONDS    time for the timed steps
 HOWMANY_SCRIPT_MAX_STEPS  largest number of timed steps
 HOWMANY_SCRIPT_DETAIL     steps after the timed ones in which DDP's own figures are read
@@ -70,11 +70,9 @@ class Settings:
     @staticmethod
     def from_environment():
         get = os.environ.get
-        if not get("HOWMANY_SCRIPT_OUT"):
-            return None
         world, local_world = first_number(WORLD_VARIABLES, 1), first_number(LOCAL_WORLD_VARIABLES, 1)
         return Settings(
-            out=get("HOWMANY_SCRIPT_OUT"),
+            out=os.environ["HOWMANY_SCRIPT_OUT"],
             seconds=float(get("HOWMANY_SCRIPT_SECONDS", "3")),
             max_steps=int(get("HOWMANY_SCRIPT_MAX_STEPS", "10000")),
             detail=int(get("HOWMANY_SCRIPT_DETAIL", "0")),
