@@ -15,6 +15,38 @@ endforeach()
 add_custom_target(programs DEPENDS ${hm_bundled})  # built by scripts/run
 if(HM_BUNDLE_FOR_CUDA12)
   list(REMOVE_ITEM hm_bundled howmany)
+endif()
+
+# Each program would repeat 10 MB of libraries. So one has the code of all but `howmany`, and the others only start it.
+# hm_join(program...): builds bin/howmany-programs and bin/stubs/<program>.
+function(hm_join)
+  foreach(program IN LISTS ARGN)
+    string(MAKE_C_IDENTIFIER ${program}_main function)
+    string(APPEND programs " X(\"${program}\", ${function})")
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/joined/${program}.o)
+    add_custom_command(OUTPUT ${object} DEPENDS $<TARGET_OBJECTS:${program}_objects> COMMAND_EXPAND_LISTS VERBATIM
+      COMMAND ${CMAKE_OBJCOPY} --redefine-sym main=${function} $<TARGET_OBJECTS:${program}_objects> ${object})
+    list(APPEND objects ${object})
+    add_executable(${program}-stub packaging/portable/stub.cpp)
+    target_link_libraries(${program}-stub PRIVATE hm_flags)
+    set_target_properties(${program}-stub PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/stubs)
+    list(APPEND stubs ${program}-stub)
+  endforeach()
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/joined)
+  configure_file(packaging/portable/programs.cpp.in joined/programs.cpp)
+  hm_program(howmany-programs SOURCES ${CMAKE_CURRENT_BINARY_DIR}/joined/programs.cpp ${objects} LIBS howmany_bench_support)
+  add_dependencies(howmany-programs howmany_hook)
+  set(hm_bundled howmany-programs ${stubs} PARENT_SCOPE)
+endfunction()
+if(HM_PORTABLE)
+  set(single ${hm_bundled})
+  list(REMOVE_ITEM single howmany)
+  hm_join(${single})
+  if(NOT HM_BUNDLE_FOR_CUDA12)
+    list(APPEND hm_bundled howmany)
+  endif()
+endif()
+if(HM_BUNDLE_FOR_CUDA12)
   add_custom_target(packed DEPENDS ${hm_bundled})
   set_target_properties(${hm_bundled} PROPERTIES INSTALL_RPATH $ORIGIN/../../lib)
   foreach(target IN LISTS hm_bundled)
@@ -35,7 +67,7 @@ if(HM_BUNDLE_TESTS)
 endif()
 
 # All installed targets. Installation and packing do not build other tests.
-add_custom_target(packed DEPENDS programs ${hm_selftests})
+add_custom_target(packed DEPENDS ${hm_bundled} ${hm_selftests})
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 
 # Documentation, completions and man pages are installed here. The wheel moves this folder to the
@@ -61,9 +93,12 @@ install(TARGETS ${hm_bundled} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION bi
 install(TARGETS ${hm_selftests} RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION libexec/howmany)
 install(FILES ${PROJECT_SOURCE_DIR}/tests/data/golden_sums.json DESTINATION libexec/howmany)
 # The C library must match the target's kernel and loader; the driver's libraries must match its
-# driver.
+# driver. oneDNN of a portable bundle works with any libstdc++, and Debian's needs a newer C library.
+if(HM_PORTABLE)
+  set(system_cxx "^lib(stdc\\+\\+|gcc_s)\\.so")
+endif()
 install(RUNTIME_DEPENDENCY_SET hm_libraries DESTINATION lib
-  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\\.so" "^libcuda\\." "^libnvidia-")
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\\.so" ${system_cxx} "^libcuda\\." "^libnvidia-")
 # NVIDIA's libraries are opened at run time by these names, first in this folder (the programs'
 # RPATH). cuDNN opens its own parts and NVRTC next to itself.
 option(HM_BUNDLE_CUDA "Carry cuBLASLt, cuDNN, NVRTC, NCCL and CUPTI, 1.4 GB, for clusters that lack them" OFF)

@@ -12,9 +12,9 @@ import tempfile
 import unittest
 
 import only_python
+import portable
 import programs
 
-BUILD = programs.BIN.parent
 
 
 class Bundle(unittest.TestCase):
@@ -22,7 +22,7 @@ class Bundle(unittest.TestCase):
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
         first = pathlib.Path(cls.temporary.name) / "packed"
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", first], check=True,
+        subprocess.run(["cmake", "--install", portable.build(), "--prefix", first], check=True,
                        capture_output=True)
         cls.folder = pathlib.Path(cls.temporary.name) / "a place" / "elsewhere"
         cls.folder.parent.mkdir()

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import sysconfig
 
-SYSTEM = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl)\.so)")
+# As in the policies of manylinux.
+SYSTEM = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s)\.so)")
 INTERPRETER = pathlib.Path(sys._base_executable).resolve()
 
 
@@ -27,7 +28,7 @@ def libraries_of(file):
 
 
 def libraries_outside(folder, file):
-    """Returns the libraries of this file, except the C library, that the loader finds outside the
+    """Returns the libraries of this file, except the system's, that the loader finds outside the
     folder or not at all."""
     return {name: path for name, path in libraries_of(file).items()
             if not SYSTEM.match(name) and not (path or "").startswith(str(folder))}
