@@ -268,6 +268,7 @@ void add_selftest(CLI::App& app, int& code) {
   const auto arguments = std::make_shared<SelftestArguments>();
   SelftestArguments& a = *arguments;
   last_wins(app);
+  add_switch(app, flag::kQuick, a.quick);
   add_option(app, flag::kRunTimeout, a.timeout_seconds)->check(above_zero());
   add_json(app, a.json);
   add_quiet(app, a.quiet);
@@ -275,6 +276,7 @@ void add_selftest(CLI::App& app, int& code) {
   app.footer(
       "Examples:\n"
       "  howmany selftest                 # after unpacking the bundle on another machine\n"
+      "  howmany selftest --quick         # about 10 s, also in a wheel without the tests\n"
       "  howmany selftest --json > selftest.json\n"
       "Exit codes: 0 all passed, 1 a test failed, 3 a test program is missing, crashed or hung.");
 }

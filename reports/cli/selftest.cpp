@@ -15,6 +15,7 @@
 #include "core/base/text/json.h"
 #include "core/base/text/print_stderr.h"
 #include "core/base/text/table.h"
+#include "reports/cli/quick_checks.h"
 #include "reports/results/machine.h"
 #include "reports/results/record.h"
 
@@ -75,6 +76,58 @@ Outcome run(const TestSuite& suite, const SelftestArguments& arguments) {
   return outcome;
 }
 
+// Sets `losses` to those of the first check that prints some.
+Outcome run(const QuickCheck& check, const SelftestArguments& arguments,
+            std::vector<double>& losses) {
+  Outcome outcome{.suite = {check.program, "", check.what}, .totals = {}, .trouble = {}};
+  std::vector<std::string> argv = check.arguments;
+  try {
+    argv.insert(argv.begin(), find_program(check.program));
+  } catch (const InputError& error) {
+    outcome.trouble = error.what();
+    return outcome;
+  }
+  const ProcessResult ended =
+      run_command({.argv = argv, .timeout_seconds = arguments.timeout_seconds});
+  outcome.seconds = ended.seconds;
+  bool passed = ended.ok();
+  if (passed && check.prints_losses) {
+    const std::vector<double> own = read_losses(ended.out);
+    if (losses.empty()) losses = own;
+    passed = are_same_losses(losses, own);
+  } else if (!passed &&
+             !(ended.how == ProcessResult::How::kExited && ended.code == exit_code::kCheckFailed)) {
+    outcome.trouble = ended.describe();
+    return outcome;
+  }
+  (passed ? outcome.totals.passed : outcome.totals.failed) = 1;
+  if (!passed) outcome.totals.failures = {fmt::format("{}: {}", check.program, check.what)};
+  return outcome;
+}
+
+// Calls run_one for each item until a signal, and reports the progress.
+template <typename Item, typename RunOne>
+std::vector<Outcome> run_each(const std::vector<Item>& items, bool quiet, const RunOne& run_one) {
+  std::vector<Outcome> outcomes;
+  for (const Item& item : items) {
+    if (interrupted()) break;
+    if (!quiet) print_stderr("[{}/{}] {}\n", outcomes.size() + 1, items.size(), item.what);
+    outcomes.push_back(run_one(item));
+  }
+  return outcomes;
+}
+
+std::vector<Outcome> run_suites(const SelftestArguments& arguments) {
+  return run_each(kSuites, arguments.quiet,
+                  [&](const TestSuite& suite) { return run(suite, arguments); });
+}
+
+std::vector<Outcome> run_quick(const SelftestArguments& arguments, const Machine& machine) {
+  std::vector<double> losses;
+  return run_each(quick_checks(machine), arguments.quiet,
+                  [&](const QuickCheck& check) { return run(check, arguments, losses); });
+}
+
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   const TestTotals& totals = outcome.totals;
   return {{"program", outcome.suite.program}, {"source", outcome.suite.source},
@@ -94,9 +147,8 @@ std::string table_of(const std::vector<Outcome>& outcomes) {
 }
 
 // Returns the parts of this build that cannot run here. Their tests prove nothing.
-std::vector<std::string> not_exercised() {
+std::vector<std::string> not_exercised(const Machine& machine) {
   std::vector<std::string> lines;
-  const Machine machine = read_machine();
   for (const auto& [kind, parts] :
        {std::pair{"backend", &machine.comms}, {"kernels", &machine.kernels}})
     for (const Part& part : *parts)
@@ -121,14 +173,14 @@ std::string headline(const std::vector<Outcome>& outcomes) {
       failed, troubled, passed);
 }
 
-void print(const std::vector<Outcome>& outcomes) {
+void print(const std::vector<Outcome>& outcomes, const std::vector<std::string>& not_exercised) {
   fmt::print("{}\n\n{}", headline(outcomes), table_of(outcomes));
   for (const Outcome& o : outcomes) {
     if (!o.trouble.empty()) fmt::print("{} {}\n", o.suite.program, o.trouble);
     for (const std::string& name : o.totals.failures) fmt::print("FAILED {}\n", name);
     for (const std::string& name : o.totals.skipped) fmt::print("skipped {}\n", name);
   }
-  for (const std::string& line : not_exercised()) fmt::print("not exercised: {}\n", line);
+  for (const std::string& line : not_exercised) fmt::print("not exercised: {}\n", line);
 }
 
 int exit_code(const std::vector<Outcome>& outcomes) {
@@ -162,22 +214,18 @@ TestTotals read_totals(const std::string& printed) {
 
 int run_selftest(const SelftestArguments& arguments) {
   catch_interrupts();
-  std::vector<Outcome> outcomes;
-  for (const TestSuite& suite : kSuites) {
-    if (interrupted()) break;
-    if (!arguments.quiet)
-      print_stderr("[{}/{}] {}\n", outcomes.size() + 1, kSuites.size(), suite.what);
-    outcomes.push_back(run(suite, arguments));
-  }
+  const Machine machine = read_machine();
+  const std::vector<Outcome> outcomes =
+      arguments.quick ? run_quick(arguments, machine) : run_suites(arguments);
   if (arguments.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const Outcome& o : outcomes) list.push_back(to_json(o));
     fmt::print("{}", dump_json({{"schema", "howmany.selftest/1"},
                                 {"answer", headline(outcomes)},
                                 {"suites", list},
-                                {"not_exercised", not_exercised()}}));
+                                {"not_exercised", not_exercised(machine)}}));
   } else {
-    print(outcomes);
+    print(outcomes, not_exercised(machine));
   }
   return interrupted() ? exit_code::kInterrupted : exit_code(outcomes);
 }

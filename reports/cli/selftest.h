@@ -23,6 +23,7 @@ namespace howmany::reports {
 
 struct SelftestArguments {
   double timeout_seconds = 900;  // of each program
+  bool quick = false;            // quick_checks() in place of the tests
   bool json = false, quiet = false;
 };
 
