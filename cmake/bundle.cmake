@@ -115,6 +115,9 @@ install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${HM_SHARE_DIR}/doc/how
 install(DIRECTORY docs examples DESTINATION ${HM_SHARE_DIR}/doc/howmany USE_SOURCE_PERMISSIONS
   PATTERN results EXCLUDE PATTERN adding EXCLUDE PATTERN examples/CMakeLists.txt EXCLUDE)
 
+install(FILES packaging/modulefiles/howmany.lua DESTINATION ${HM_SHARE_DIR}/modulefiles/howmany RENAME ${PROJECT_VERSION}.lua)
+install(FILES packaging/modulefiles/howmany.tcl DESTINATION ${HM_SHARE_DIR}/modulefiles/howmany RENAME ${PROJECT_VERSION})
+
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_FILE_NAME "howmany-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
 set(CPACK_STRIP_FILES TRUE)

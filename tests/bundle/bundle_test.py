@@ -60,6 +60,10 @@ class Bundle(unittest.TestCase):
             cases[backend] = {line.replace(backend, "X") for line in done.stdout.split() if "all_reduce" in line}
         self.assertEqual(cases["torch:gloo"], cases["local"])
 
+    def test_it_has_module_files(self):
+        names = sorted(path.name for path in (self.folder / "share/modulefiles/howmany").iterdir())
+        self.assertEqual([names[0], f"{names[0]}.lua"], names)
+
     def test_it_finds_its_tests_and_passes_them(self):
         done = self.run_program("howmany", "selftest")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
