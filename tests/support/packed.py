@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+import zipfile
 
 import programs
 
@@ -46,6 +47,34 @@ def release(folder):
     names = checked("git", "ls-files", "-co", "--exclude-standard", "-z", cwd=ROOT)
     subprocess.run(["tar", "-C", ROOT, "--null", "-T", "-", f"--transform=s,^,howmany-{VERSION}/,", "-czf",
                     folder / SOURCE], input=names, text=True, check=True)
+
+
+def thin_wheel(folder):
+    """Makes a wheel without libraries, whose program is that of this build. Returns its path."""
+    path, info = folder / f"howmany-{VERSION}-py3-none-any.whl", f"howmany-{VERSION}.dist-info"
+    files = {f"howmany/{source.name}": source.read_text()
+             for source in sorted((ROOT / "packaging/python/howmany").glob("*.py"))}
+    files["howmany/bin/howmany"] = f'#!/bin/sh\nexec "{programs.BIN.resolve()}/howmany" "$@"\n'
+    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: howmany\nVersion: {VERSION}\n"
+    files[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
+    files[f"{info}/entry_points.txt"] = "[console_scripts]\nhowmany = howmany.__main__:main\n"
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in files.items():
+            item = zipfile.ZipInfo(name)
+            item.external_attr = 0o100755 << 16
+            wheel.writestr(item, text)
+    return path
+
+
+def repository(folder):
+    """Makes a git repository of this tree in the folder, with a commit and the tag of the version."""
+    folder.mkdir()
+    names = checked("git", "ls-files", "-co", "--exclude-standard", "-z", cwd=ROOT)
+    subprocess.run(f"tar -C {ROOT} --null -T - -c | tar -xC {folder}", shell=True, input=names, text=True, check=True)
+    for words in (["init", "-q", "-b", "main"], ["add", "."],
+                  ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "-m", "tree"], ["tag", f"v{VERSION}"]):
+        checked("git", *words, cwd=folder)
 
 
 def tools():
