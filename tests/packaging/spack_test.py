@@ -56,7 +56,8 @@ class SpackRecipe(programs.TestCase):
             setattr(spack, name, directive(name))
         builtin = "spack_repo.builtin.build_systems"
         cmake, cuda = types.ModuleType(f"{builtin}.cmake"), types.ModuleType(f"{builtin}.cuda")
-        cmake.CMakePackage, cmake.generator, cuda.CudaPackage = Package, directive("generator"), type("CudaPackage", (), {})
+        cmake.CMakePackage, cmake.generator = Package, directive("generator")
+        cuda.CudaPackage = type("CudaPackage", (), {})
         names = {module.__name__: module for module in (spack, cmake, cuda)}
         names |= {name: types.ModuleType(name) for name in ("spack", "spack_repo", "spack_repo.builtin", builtin)}
         space = {}
@@ -112,7 +113,8 @@ class SpackRecipe(programs.TestCase):
         _, calls = self.load()
         needed = {re.split("[@ ]", words[0])[0] for name, words, named in calls
                   if name == "depends_on" and "when" not in named}
-        known = {"g++": "cxx", "ninja-build": None, "openmpi-bin": None, "pkg-config": "pkgconfig", "nlohmann-json3-dev": "nlohmann-json",
+        known = {"g++": "cxx", "ninja-build": None, "openmpi-bin": None, "pkg-config": "pkgconfig",
+                 "nlohmann-json3-dev": "nlohmann-json",
                  "libjpeg-dev": "jpeg", "libboost-math-dev": "boost", "libbenchmark-dev": "benchmark",
                  "libgtest-dev": "googletest", "libgmock-dev": "googletest"}
         for line in (packed.ROOT / "scripts/packages.txt").read_text().splitlines():
