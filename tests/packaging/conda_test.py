@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 600
 """Tests that rattler-build makes the conda package, installs it in an environment, and passes its tests. It needs
 no channel, because the package has no dependencies."""

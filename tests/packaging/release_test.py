@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# labels: process
+# labels: process cpu_only
 # timeout: 900
 """Rehearses the release: runs the steps of .github/workflows/release.yml on a copy of this tree, with archives of
 this build in place of those of scripts/bundle. The nightly run also checks a real wheel."""

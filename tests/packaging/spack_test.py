@@ -8,7 +8,6 @@ import hashlib
 import re
 import sys
 import types
-import unittest
 from unittest import mock
 
 import packed

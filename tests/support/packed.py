@@ -38,6 +38,8 @@ def release(folder):
     the release, but the programs of this build, without the full tests."""
     if programs.sanitized():
         raise unittest.SkipTest("an installation needs the runtime of the sanitizer")
+    if re.search(r"^MPI +\d", checked(programs.BIN / "howmany", "--version"), re.M):
+        raise unittest.SkipTest("an installation with MPI is not that of a release; preset cpu-only tests this")
     folder.mkdir()
     stage = folder / "stage"
     checked("cmake", "--install", programs.BIN.resolve().parent, "--prefix", stage, "--strip")
