@@ -74,21 +74,9 @@ std::string free_port() {
   return std::to_string(ntohs(address.sin_port));
 }
 
-// CUDA_VISIBLE_DEVICES of this process may already be a selection, to which the indices refer.
-std::string visible_gpus(const std::vector<Device>& devices) {
-  std::vector<std::string> visible;
-  const std::string given = variable("CUDA_VISIBLE_DEVICES");
-  for (size_t at = 0; at < given.size();) {
-    const size_t end = std::min(given.find(',', at), given.size());
-    visible.push_back(given.substr(at, end - at));
-    at = end + 1;
-  }
-  std::vector<std::string> chosen;
-  for (const Device& device : devices) {
-    const auto index = static_cast<size_t>(device.index);
-    chosen.push_back(index < visible.size() ? visible[index] : std::to_string(index));
-  }
-  return fmt::format("{}", fmt::join(chosen, ","));
+// Names of GPUs are those of one node. Numbers are those of any.
+bool has_names(const std::string& assignment) {
+  return assignment.find_first_not_of("-0123456789,", assignment.find('=') + 1) != assignment.npos;
 }
 
 std::string core_lists(const std::vector<Device>& devices) {
@@ -282,6 +270,13 @@ ProcessResult run_there(const ScriptCommand& command, Command start) {
 
 }  // namespace
 
+std::vector<int> gpu_indices(const std::vector<Device>& devices) {
+  std::vector<int> gpus;
+  for (const Device& device : devices)
+    if (device.type == DeviceType::cuda) gpus.push_back(device.index);
+  return gpus;
+}
+
 std::vector<std::string> words_for(const std::vector<std::string>& words, int ranks) {
   HM_REQUIRE(!words.empty() && !words[0].empty(), "no command after --");
   std::vector<std::string> all = words;
@@ -311,10 +306,8 @@ std::vector<std::string> environment_for(const ScriptCommand& command, const std
     if (std::string preload = loopback_preload(); !preload.empty()) all.push_back(preload);
   if (command.devices.empty()) return all;
   const bool gpus = on_gpus(command);
-  const std::string visible = gpus ? visible_gpus(command.devices) : "";
-  const bool are_numbers = visible.find_first_not_of("0123456789,") == visible.npos;
-  if (command.nodes == 1 || are_numbers)  // names of GPUs are those of one node
-    all.push_back("CUDA_VISIBLE_DEVICES=" + visible);
+  const std::string shown = show_gpus(command.vendor, gpu_indices(command.devices));
+  if (command.nodes == 1 || !has_names(shown)) all.push_back(shown);
   if (!gpus && command.rate.empty())
     all.push_back("HOWMANY_SCRIPT_CORES=" + core_lists(command.devices));
   add_unless_set(all, "OMP_NUM_THREADS",
@@ -328,7 +321,7 @@ std::string shown_environment(const ScriptCommand& command) {
     const std::string name = one.substr(0, one.find('='));
     if (name.starts_with("HOWMANY_")) continue;
     const bool by_name = name == "PYTHONPATH" || name == "LD_PRELOAD" ||
-                         name == "CUDA_VISIBLE_DEVICES" ||
+                         name.ends_with("_VISIBLE_DEVICES") ||
                          (name == "OMP_NUM_THREADS" && is_one_process(command));
     shown.push_back(by_name ? name : one);
   }

@@ -5,7 +5,8 @@
 //   host by the group's store (torch_hook/howmany_hook/store.py).
 // Hook. PYTHONPATH begins with howmany_hook.zip of this program's folder. PyTorch loads it
 //   through its entry points (torch_hook/howmany_hook/__init__.py).
-// Devices. If given, CUDA_VISIBLE_DEVICES is the first n GPUs. On CPUs, the hook binds local rank r
+// Devices. If given, the command sees the first n GPUs (show_gpus()). On CPUs, the hook binds local
+// rank r
 //   to the cores of device r. OMP_NUM_THREADS is the same for every n: torchrun would set it to 1
 //   only if n > 1. A command without the hook is bound to the cores of all n devices.
 // Side effects. WANDB_MODE=offline, unless it is set.
@@ -16,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "benches/common/gpus.h"
 #include "core/base/process.h"
 #include "core/tensor/device.h"
 
@@ -35,6 +37,7 @@ struct ScriptCommand {
   std::vector<std::string> words;  // {n}: `ranks`; {port}: one that is free on this host
   // If empty, the command gets the devices, cores and threads that it would have without howmany.
   std::vector<Device> devices;
+  GpuVendor vendor = GpuVendor::nvidia;  // of the GPUs that `devices` are, or that are hidden
   int ranks = 1;
   int nodes = 1;  // over which `words` start the ranks; `devices` are those of each
   WorkerTurns turns;
@@ -60,6 +63,9 @@ struct ScriptCommand {
   // Called about five times a second while it trains, from its first step on.
   std::function<void()> on_training = {};
 };
+
+// Returns the indices of those that are GPUs.
+std::vector<int> gpu_indices(const std::vector<Device>& devices);
 
 // Returns the words with {n} and {port} replaced. Throws std::invalid_argument if there are no
 // words.

@@ -83,16 +83,9 @@ double rate_of(const ScriptSteps& steps) {
          quantile(steps.seconds, 0.5);
 }
 
-std::vector<int> gpus_of(const ScriptCommand& command) {
-  std::vector<int> gpus;
-  for (const Device& device : command.devices)
-    if (device.type == DeviceType::cuda) gpus.push_back(device.index);
-  return gpus;
-}
-
 ScriptSteps run_hooked(ScriptCommand command, double timeout_seconds, TrainingProcess& process) {
   const GuardedFolder folder;
-  GpuMeter meter(gpus_of(command));
+  GpuMeter meter(gpu_indices(command.devices));
   command.on_training = [&] { meter.sample(); };
   const ScriptEnd ended = run_script(command, folder.path(), timeout_seconds);
   const int world = command.rehearsal.given() ? command.rehearsal.world : command.ranks;
@@ -131,6 +124,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> google = parse_script(argc, argv, flags);
   configure_cpu_devices({.cores_per_device = flags.cores_per_device});
   words_for(flags.command.words, 1);
+  flags.command.vendor = find_gpus().vendor;
   catch_interrupts();
   if (flags.command.turns.given())
     register_loader_turns(flags);

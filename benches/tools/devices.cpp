@@ -90,7 +90,9 @@ std::string describe_gpu(const json& gpu) {
   if (gpu.contains("pcie_width"))
     text +=
         fmt::format(", PCIe {} x{}", gpu.value("pcie_generation", 0), gpu.value("pcie_width", 0));
-  if (gpu.contains("pci_bus")) text += " at " + gpu["pci_bus"].get<std::string>();
+  if (gpu.contains("pci_bus"))
+    text += (gpu.contains("pcie_width") ? " at " : ", at ") + gpu["pci_bus"].get<std::string>();
+  if (gpu.contains("target")) text += ", " + gpu["target"].get<std::string>();
   if (gpu.contains("compute_capability"))
     text += ", compute capability " + gpu["compute_capability"].get<std::string>();
   if (gpu.contains("numa_node")) text += fmt::format(", NUMA node {}", gpu["numa_node"].get<int>());
@@ -113,11 +115,14 @@ void print_gpus(const json& all) {
   for (const json& gpu : all["gpus"]) line("gpus", describe_gpu(gpu));
   print_links(all["gpu_links"]);
   if (const int hidden = all["gpus_hidden"]; hidden > 0)
-    line("gpus", fmt::format("{} more that CUDA_VISIBLE_DEVICES hides", hidden));
+    line("gpus",
+         fmt::format("{} more, hidden by {}", hidden, all["gpus_hidden_by"].get<std::string>()));
   line("gpus", "driver " + all["driver"].get<std::string>());
+  if (all["gpus"][0].value("vendor", "") == "amd")
+    return line("gpus", "for your own scripts; howmany's models need NVIDIA GPUs or CPU cores");
   for (const json& kernels : all["backends"]["kernels"])
     if (kernels["name"] == "cuda" && !kernels["usable"].get<bool>())
-      line("gpus", "CPU cores are used instead: " + kernels["why"].get<std::string>());
+      line("gpus", "howmany's models use CPU cores: " + kernels["why"].get<std::string>());
 }
 
 void print_parts(std::string_view title, const json& parts) {

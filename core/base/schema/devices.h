@@ -6,6 +6,7 @@ namespace howmany::inventory {
 
 inline constexpr const char* kCpuDevices = "cpu_devices";
 inline constexpr const char* kGpus = "gpus";
+inline constexpr const char* kGpusBecause = "gpus_because";
 inline constexpr const char* kBackends = "backends";
 inline constexpr const char* kLaunch = "launch";
 inline constexpr const char* kModes = "modes";
@@ -20,6 +21,9 @@ inline constexpr const char* kAllowed = "allowed";
 // An entry of gpus.
 inline constexpr const char* kIndex = "index";
 inline constexpr const char* kUuid = "uuid";
+inline constexpr const char* kVendor = "vendor";  // "nvidia" or "amd"
+inline constexpr const char* kMemoryBytes = "memory_bytes";
+inline constexpr const char* kIntegrated = "integrated";
 
 // Member backends, and an entry of modes, models or backends.
 inline constexpr const char* kKernels = "kernels";

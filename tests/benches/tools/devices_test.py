@@ -73,17 +73,17 @@ class Devices(programs.TestCase):
         first, second = found["gpus"]
         for place in ("near_cores", "numa_node"):  # this machine may have a device at that address
             first.pop(place, None)
-        self.assertEqual(first, {"index": 0, "name": "Test GPU 80GB", "uuid": "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
+        self.assertEqual(first, {"index": 0, "vendor": "nvidia", "name": "Test GPU 80GB", "uuid": "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
                                  "memory_bytes": 80 * 10**9, "memory_free_bytes": 79 * 10**9,
                                  "pci_bus": "00000000:1B:00.0", "pcie_generation": 5, "pcie_width": 16,
                                  "mig": False})
-        self.assertEqual(second, {"index": 1, "name": "Test GPU MIG", "uuid": "GPU-8ff00a11-4106-4b1a-9d02-55e07c31aa01",
+        self.assertEqual(second, {"index": 1, "vendor": "nvidia", "name": "Test GPU MIG", "uuid": "GPU-8ff00a11-4106-4b1a-9d02-55e07c31aa01",
                                   "pcie_generation": 5, "mig": True})
         self.assertEqual(found["gpu_links"], [{"from": 0, "to": 1, "link": "SYS"}])
         text = devices(**driver)
         self.assertEqual(text.code, 0, text)
         self.assertIn("0: Test GPU 80GB, 80.0 GB, PCIe 5 x16 at 00000000:1B:00.0", text.out)
-        self.assertIn("CPU cores are used instead", text.out)
+        self.assertIn("models use CPU cores", text.out)
 
     def test_links_between_gpus_are_told_as_nvidia_smi_does(self):
         driver = {"LD_LIBRARY_PATH": str(programs.BIN / "fake_driver"), "HM_TEST_NVML": "nvlinks"}
@@ -96,7 +96,7 @@ class Devices(programs.TestCase):
         self.assertEqual([(gpu["index"], gpu["name"]) for gpu in found["gpus"]], [(0, "Test GPU MIG")])
         self.assertEqual((found["gpus_hidden"], found["gpu_links"]), (1, []))
         text = devices(CUDA_VISIBLE_DEVICES="", **driver).out
-        self.assertIn("none: CUDA_VISIBLE_DEVICES hides them all", text)
+        self.assertIn("none: all are hidden by CUDA_VISIBLE_DEVICES", text)
 
     def test_broken_driver_is_named(self):
         found = devices("--json", LD_LIBRARY_PATH=str(programs.BIN / "fake_driver"),
