@@ -123,8 +123,8 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
         fmt::format("{} holds a run already; go on with --resume {}, or choose another --out",
                     arguments.out, arguments.out));
   RunFolder::check(arguments.out);
-  std::string notice;
-  Plan plan{resolve(arguments, &notice), machine_fingerprint()};
+  std::vector<std::string> notices;
+  Plan plan{resolve(arguments, notices), machine_fingerprint()};
   Request& request = plan.request;
   const StepsGuard guard(request.across.nodes);
   const Script& script = request.script;
@@ -138,7 +138,7 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
   RunFolder folder = RunFolder::create(arguments.out);
   if (hooked && !find_start_of(request, folder.path(), progress)) return {};
   progress.report_start(request, folder.path());
-  if (!notice.empty()) progress.report(notice);
+  for (const std::string& notice : notices) progress.report(notice);
   write_plan(plan_path(folder.path()), plan);
   RunFolder::keep_others_out(plan_path(folder.path()));
   return ReadyRun{std::move(plan), std::move(folder), {}};

@@ -82,8 +82,8 @@ std::string gpu_by_uuid(const std::string& device, const Machine& machine) {
   const size_t at = device.find("GPU-");
   if (at != 0 && !(at == 5 && device.starts_with("cuda:"))) return device;
   std::vector<std::string> found;
-  for (size_t i = 0; i < machine.cuda.size(); ++i)
-    if (machine.uuids[i].starts_with(device.substr(at))) found.push_back(machine.cuda[i]);
+  for (const MachineGpu& gpu : machine.gpus)
+    if (gpu.uuid.starts_with(device.substr(at))) found.push_back(gpu.device);
   if (found.size() == 1) return found[0];
   throw InputError(found.empty()
                        ? fmt::format("no GPU's UUID begins with {}; howmany devices lists them",
@@ -104,22 +104,75 @@ int gpus_of(const std::vector<std::string>& devices) {
   return all ? static_cast<int>(devices.size()) : 0;
 }
 
+bool has_amd(const Machine& machine) { return std::ranges::any_of(machine.gpus, &MachineGpu::amd); }
+
+std::string why_no_gpu(const Machine& machine) {
+  if (machine.gpus.empty())
+    return machine.gpus_because.empty() ? "howmany devices says why" : machine.gpus_because;
+  if (!has_amd(machine)) return "howmany devices says why";
+  return fmt::format(
+      "howmany's own models need NVIDIA GPUs or CPU cores, and here are {}. Your own script runs "
+      "on "
+      "these: howmany gpus -- python train.py",
+      gpus_text(machine.gpus));
+}
+
 // Cores in place of the GPUs that a job has would answer another question.
 void refuse_missing_gpus(const Machine& machine) {
   const char* const here = std::getenv("SLURM_GPUS_ON_NODE");
-  if (here == nullptr || std::atoi(here) < 1 || !machine.cuda.empty()) return;
-  throw InputError(
-      fmt::format("the job has {} on this node (SLURM_GPUS_ON_NODE), and none can be used: howmany "
-                  "devices says "
-                  "why. To measure cores, give --devices cpu:0,cpu:1",
-                  number(std::atoi(here), "GPU")));
+  if (here == nullptr || std::atoi(here) < 1) return;
+  throw InputError(fmt::format(
+      "the job has {} on this node (SLURM_GPUS_ON_NODE), and none can be used: {}. To measure "
+      "cores, give --devices cpu:0,cpu:1",
+      number(std::atoi(here), "GPU"), why_no_gpu(machine)));
+}
+
+// GPUs that are part of a processor are used only if --devices names them: PyTorch serves few.
+std::vector<std::string> default_gpus(const Machine& machine, bool of_script) {
+  if (!of_script) return machine.cuda;
+  std::vector<std::string> devices;
+  for (const MachineGpu& gpu : machine.gpus)
+    if (!gpu.integrated) devices.push_back(gpu.device);
+  return devices;
+}
+
+// Which GPUs are measured, or why those that are here are not; empty if there is nothing to say.
+std::string gpus_notice(const Machine& machine, const Request& request, bool of_script) {
+  if (machine.gpus.empty() || (!of_script && !has_amd(machine))) return "";
+  if (!of_script) return "CPU cores are measured: " + why_no_gpu(machine) + ".";
+  std::vector<MachineGpu> measured;
+  for (const MachineGpu& gpu : machine.gpus)
+    if (std::ranges::count(request.devices, gpu.device) > 0) measured.push_back(gpu);
+  if (!measured.empty()) return gpus_text(measured) + ".";
+  if (std::ranges::all_of(machine.gpus, &MachineGpu::integrated))
+    return fmt::format(
+        "CPU cores are measured: the GPU is part of the processor ({}). Give {} {} "
+        "if PyTorch serves it.",
+        machine.gpus[0].name, flag::kDevices.name, machine.gpus[0].device);
+  return "";
+}
+
+// Throws InputError if a GPU of the request is not here, or is not one that our models can use.
+void refuse_absent_gpus(const Machine& machine, const Request& request, bool of_script) {
+  const auto is_gpu = [](const std::string& device) { return device.starts_with("cuda:"); };
+  const auto first = std::ranges::find_if(request.devices, is_gpu);
+  if (first == request.devices.end()) return;
+  if (machine.gpus.empty() ? !machine.gpus_because.empty() : !of_script && has_amd(machine))
+    throw InputError(fmt::format("{} {}: {}", flag::kDevices.name, *first, why_no_gpu(machine)));
+  for (const std::string& device : request.devices)
+    if (of_script && is_gpu(device) && !machine.gpus.empty() &&
+        std::ranges::find(machine.gpus, device, &MachineGpu::device) == machine.gpus.end())
+      throw InputError(
+          fmt::format("{} {}: here are {}", flag::kDevices.name, device, gpus_text(machine.gpus)));
 }
 
 void resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
   const int cores = machine.usable_cores;
+  const bool of_script = !arguments.command.empty();
   for (std::string& device : request.devices) device = gpu_by_uuid(device, machine);
+  refuse_absent_gpus(machine, request, of_script);
+  if (request.devices.empty()) request.devices = default_gpus(machine, of_script);
   if (request.devices.empty()) refuse_missing_gpus(machine);
-  if (request.devices.empty()) request.devices = machine.cuda;
   if (!arguments.cores_per_device) {
     const int slices = cpu_slices(request.devices), gpus = gpus_of(request.devices);
     request.cores_per_device = gpus > 0                       ? std::max(1, cores / gpus)
@@ -213,7 +266,8 @@ void refuse_unknown_names(const Machine& machine, const Request& request) {
   if (!kernels.empty()) refuse_unknown("kernels", kernels, machine.kernels);
 }
 
-void resolve_script(const Arguments& arguments, Request& request, std::string* why) {
+void resolve_script(const Arguments& arguments, Request& request,
+                    std::vector<std::string>& notices) {
   refuse_options_of_models(arguments);
   std::string notice;
   request.script = script_from(arguments.command, &notice);
@@ -232,7 +286,7 @@ void resolve_script(const Arguments& arguments, Request& request, std::string* w
   request.backends = {"local"};
   if (request.time_budget <= 0)
     request.time_budget = kScriptBudget + (arguments.cluster.empty() ? 0 : kRehearsalBudget);
-  if (why != nullptr) *why = notice;
+  if (!notice.empty()) notices.push_back(notice);
 }
 
 // Steps on CPU cores say nothing about a cluster of GPUs.
@@ -359,15 +413,18 @@ void apply(const Arguments& a, Request& request) {
   if (a.profile) request.profile = true;
 }
 
-Request resolve(const Arguments& arguments, std::string* why) {
+Request resolve(const Arguments& arguments, std::vector<std::string>& notices) {
   Request request = defaults(arguments.preset);
   request.tour = arguments.preset.has_value();
   if (!request.tour) request.workloads = {{"mlp", default_batch("mlp")}};
   apply(arguments, request);
   const Machine machine = read_machine();
   resolve_devices(arguments, machine, request);
-  if (!arguments.command.empty()) {
-    resolve_script(arguments, request, why);
+  const bool of_script = !arguments.command.empty();
+  if (const std::string notice = gpus_notice(machine, request, of_script); !notice.empty())
+    notices.push_back(notice);
+  if (of_script) {
+    resolve_script(arguments, request, notices);
     refuse_oversubscription(machine, request);
     resolve_counts(arguments, request);
     resolve_beyond(arguments, request);
@@ -380,7 +437,7 @@ Request resolve(const Arguments& arguments, std::string* why) {
   if (request.backends.empty() || request.backends == std::vector<std::string>{"auto"}) {
     const Choice choice = default_comm_backend(machine, request);
     request.backends = {choice.name};
-    if (why != nullptr) *why = fmt::format("backend {}: {}", choice.name, choice.because);
+    notices.push_back(fmt::format("backend {}: {}", choice.name, choice.because));
   }
   refuse_unknown_names(machine, request);
   refuse_oversubscription(machine, request);

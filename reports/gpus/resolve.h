@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reports/gpus/command.h"
 #include "reports/gpus/plan.h"
@@ -15,8 +16,8 @@ void apply(const Arguments& arguments, Request& request);
 void refuse_options_of_scripts(const Arguments& arguments);
 // Throws InputError if an option of our models is given with the user's own command.
 void refuse_options_of_models(const Arguments& arguments);
-// Resolves every default for this machine. `*why` receives the reason for a backend that is chosen
-// here, and the changes to the user's own command.
-Request resolve(const Arguments& arguments, std::string* why = nullptr);
+// Resolves every default for this machine. `notices` receives sentences for the user: the GPUs, the
+// reason for a backend that is chosen here, the changes to the user's own command.
+Request resolve(const Arguments& arguments, std::vector<std::string>& notices);
 
 }  // namespace howmany::reports

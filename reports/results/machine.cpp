@@ -13,11 +13,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/base/amd_gpus.h"
 #include "core/base/process.h"
 #include "core/base/schema/devices.h"
 #include "core/base/schema/flags.h"
 #include "core/base/temporary.h"
 #include "core/base/text/files.h"
+#include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "reports/results/record.h"
 
@@ -56,7 +58,7 @@ std::string host_name() {
   return name;
 }
 
-// Returns the GPU models of the driver. Models, because another node of the same kind is equal.
+// Returns the GPU models of the drivers. Models, because another node of the same kind is equal.
 std::vector<std::string> gpus_of_driver() {
   std::vector<std::string> gpus;
   std::error_code none;
@@ -65,6 +67,7 @@ std::vector<std::string> gpus_of_driver() {
     for (std::string line; std::getline(information, line);)
       if (line.starts_with("Model:")) gpus.push_back(line.substr(line.find_last_of('\t') + 1));
   }
+  for (const AmdGpu& gpu : find_amd_gpus(system_root()).usable) gpus.push_back(gpu.name);
   std::ranges::sort(gpus);
   return gpus;
 }
@@ -114,6 +117,22 @@ Launched launch_from(const JsonNode& json) {
                   .problem = {}};
   if (const auto why = json.find(inventory::kWhy)) launch.problem = why->string();
   return launch;
+}
+
+MachineGpu gpu_from(const JsonNode& json) {
+  constexpr int64_t kMax = 1 << 20;
+  const auto text = [&](const char* key) {
+    const auto found = json.find(key);
+    return found ? found->string() : "";
+  };
+  const auto memory = json.find(inventory::kMemoryBytes);
+  const auto integrated = json.find(inventory::kIntegrated);
+  return {.device = fmt::format("cuda:{}", json.at(inventory::kIndex).integer_between(0, kMax)),
+          .uuid = text(inventory::kUuid),
+          .name = text(inventory::kName),
+          .memory_bytes = memory ? memory->number() : 0,
+          .amd = text(inventory::kVendor) == "amd",
+          .integrated = integrated && integrated->boolean()};
 }
 
 // Returns the newest version of CUDA that the driver serves, such as 12040; 0 without a driver.
@@ -166,13 +185,31 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   const bool cuda = std::any_of(machine.kernels.begin(), machine.kernels.end(),
                                 [](const Part& p) { return p.name == "cuda" && p.usable; });
   for (const JsonNode& gpu : root.at(inventory::kGpus).items()) {
-    const int64_t index = gpu.at(inventory::kIndex).integer_between(0, kMax);
-    const auto uuid = gpu.find(inventory::kUuid);
-    if (!cuda) continue;
-    machine.cuda.push_back(fmt::format("cuda:{}", index));
-    machine.uuids.push_back(uuid ? uuid->string() : "");
+    machine.gpus.push_back(gpu_from(gpu));
+    if (cuda && !machine.gpus.back().amd) machine.cuda.push_back(machine.gpus.back().device);
   }
+  if (const auto because = root.find(inventory::kGpusBecause))
+    machine.gpus_because = because->string();
   return machine;
+}
+
+std::string gpus_text(const std::vector<MachineGpu>& gpus) {
+  std::vector<std::pair<std::string, int>> kinds;
+  for (const MachineGpu& gpu : gpus) {
+    std::string kind = gpu.name.empty() ? "unnamed" : gpu.name;
+    if (gpu.memory_bytes > 0) kind += fmt::format(", {:.1f} GB", gpu.memory_bytes / 1e9);
+    const auto found = std::ranges::find(kinds, kind, &std::pair<std::string, int>::first);
+    if (found == kinds.end())
+      kinds.emplace_back(kind, 1);
+    else
+      ++found->second;
+  }
+  std::string text = fmt::format("{}: ", number(std::ssize(gpus), "GPU"));
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds.size() > 1) text += fmt::format("{}{} x ", i == 0 ? "" : "; ", kinds[i].second);
+    text += kinds[i].first + (kinds[i].second > 1 ? " each" : "");
+  }
+  return text;
 }
 
 void refuse_many_copies(const std::string& why_not) {

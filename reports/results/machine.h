@@ -32,18 +32,31 @@ struct Launched {
   bool many_hosts() const { return local_world > 0 && local_world < world; }
 };
 
+// A GPU that the driver shows to this process.
+struct MachineGpu {
+  std::string device;  // "cuda:0", as PyTorch names it
+  std::string uuid;    // empty if unknown
+  std::string name = {};
+  double memory_bytes = 0;  // 0: unknown
+  bool amd = false;         // else NVIDIA's
+  bool integrated = false;  // part of the processor
+};
+
 struct Machine {
   int usable_cores = 1;
   int cpu_devices = 1;  // default number, each with this many cores:
   int cores_per_device = 1;
-  std::vector<int> cores = {};     // OS ids, in the order in which devices use them
-  std::vector<std::string> cuda;   // "cuda:0", ...; empty if this build cannot use GPUs
-  std::vector<std::string> uuids;  // of `cuda`, in the same order
+  std::vector<int> cores = {};    // OS ids, in the order in which devices use them
+  std::vector<MachineGpu> gpus;   // for your own script; our models cannot use those of AMD
+  std::string gpus_because;       // why there are none
+  std::vector<std::string> cuda;  // devices of our models; empty if this build cannot use GPUs
   std::vector<Part> models, modes, comms, kernels;
   Launched launch;
 };
 // Runs `howmany-devices --json`. Throws InputError if it fails.
 Machine read_machine();
+// "8 GPUs: AMD Instinct MI250X, 68.7 GB each". Names each kind.
+std::string gpus_text(const std::vector<MachineGpu>& gpus);
 // Throws InputError if a launcher started this command more than once. `why_not` completes the
 // sentence "..., but". The copies would measure on the same cores and write to the same folder.
 // Reads only the environment.

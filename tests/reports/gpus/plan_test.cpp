@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 std::string plan_refusal(const Request& request) {
   try {
@@ -208,12 +209,22 @@ TEST(Plan, AppliesOnlyWhatWasGiven) {
   EXPECT_THROW(apply(arguments, request), InputError);
 }
 
-TEST(Machine, TakesGpusOnlyWithKernelsForThem) {
+TEST(Machine, TakesGpusOfModelsOnlyWithKernelsForThem) {
   nlohmann::json json = parse_json(kDevicesText, "d");
   EXPECT_THAT(machine_from_json(json, "d").cuda, ElementsAre("cuda:0", "cuda:1"));
+  json["gpus"][1]["vendor"] = "amd";
+  EXPECT_THAT(machine_from_json(json, "d").cuda, ElementsAre("cuda:0"));
   json["backends"]["kernels"][0]["usable"] = false;
   EXPECT_THAT(machine_from_json(json, "d").cuda, ElementsAre());
+  EXPECT_THAT(machine_from_json(json, "d").gpus, SizeIs(2));
   EXPECT_EQ(machine_from_json(json, "d").cores_per_device, 2);
+}
+
+TEST(Machine, NamesEachKindOfGpu) {
+  const MachineGpu gcd{.device = "cuda:0", .uuid = "", .name = "MI250X", .memory_bytes = 64e9};
+  EXPECT_EQ(gpus_text({gcd}), "1 GPU: MI250X, 64.0 GB");
+  EXPECT_EQ(gpus_text({gcd, gcd}), "2 GPUs: MI250X, 64.0 GB each");
+  EXPECT_EQ(gpus_text({gcd, {"cuda:1", ""}, gcd}), "3 GPUs: 2 x MI250X, 64.0 GB each; 1 x unnamed");
 }
 
 TEST(Machine, TellsTheFirstHardDifference) {

@@ -60,7 +60,7 @@ if given.strong:
 workers = [int(one) for one in os.environ.get("HOWMANY_SCRIPT_WORKERS", "").split(",") if one][:3]
 turns = turns_of(workers)
 for rank in range(ranks):
-    start = {"kind": "start", "rank": rank, "world": world, "threads": 1, "device": "cpu",
+    start = {"kind": "start", "rank": rank, "world": world, "threads": 1, "device": os.environ.get("RECORDED_DEVICE", "cpu"),
              "parallel": "ddp" if world > 1 else "single", "backend": "gloo" if world > 1 else ""}
     steps = [{"kind": "step", "step": i, "s": seconds * random.uniform(0.99, 1.01), "wait_s": 0, "backward_s": 0,
               "optimizer_s": 0, "samples": batch, "forwarded": batch, "backwards": 1} for i in range(20)]
