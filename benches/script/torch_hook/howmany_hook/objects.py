@@ -98,4 +98,5 @@ def versions(backend):
     """Of torch, and of NCCL if the group uses it."""
     if backend != "nccl":
         return torch.__version__
-    return f"{torch.__version__}, NCCL {'.'.join(map(str, torch.cuda.nccl.version()))}"
+    library = "RCCL" if torch.version.hip else "NCCL"  # RCCL reports the version of NCCL that it matches
+    return f"{torch.__version__}, {library} {'.'.join(map(str, torch.cuda.nccl.version()))}"

@@ -16,9 +16,13 @@ from howmany_hook.objects import objects_of, parameters_of
 def show_own_gpu(settings):
     """Call before CUDA is initialised."""
     everything = ",".join(map(str, range(settings.local_world)))  # if the launcher of a node chose none
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", everything).split(",")
-    if settings.local_rank < len(visible) and visible[0]:
-        os.environ["CUDA_VISIBLE_DEVICES"] = visible[settings.local_rank]
+    cuda = os.environ.get("CUDA_VISIBLE_DEVICES")
+    name, given = "CUDA_VISIBLE_DEVICES", cuda
+    if torch.version.hip:  # HIP reads the other variable only if this one is empty
+        name, given = "HIP_VISIBLE_DEVICES", os.environ.get("HIP_VISIBLE_DEVICES") or cuda
+    visible = (everything if given is None else given).split(",")
+    if settings.local_rank < len(visible) and visible[0] not in ("", "-1"):
+        os.environ[name] = visible[settings.local_rank]
 
 
 class Inside(torch.nn.Module):
