@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gpus.cpp needs of a driver. Use from one thread.
+// The interface to a GPU driver, for gpus.cpp. Use from one thread.
 #pragma once
 
 #include <filesystem>

@@ -268,6 +268,7 @@ nlohmann::ordered_json json_of(const MemoryFlags& flags, const std::vector<Row>&
 int64_t memory_of_smallest_gpu() {
   int64_t least = 0;
   for (const auto& gpu : find_gpus().list) {
+    if (gpu.value("integrated", false)) continue;
     const int64_t bytes = gpu.value("memory_bytes", int64_t{0});
     if (bytes > 0 && (least == 0 || bytes < least)) least = bytes;
   }

@@ -79,7 +79,7 @@ class Properties {
   std::map<std::string, uint64_t> values_;
 };
 
-// Returns the folders whose names are numbers, in the order of these.
+// Returns the folders that have a number for a name, in ascending order.
 std::map<int, fs::path> numbered_folders(const fs::path& folder) {
   std::map<int, fs::path> all;
   std::error_code none;

@@ -7,8 +7,8 @@
 //   out. A device cgroup makes the files of a hidden GPU unreadable.
 // Untrusted. Missing, unreadable and malformed files never cause an error: the fact is left out,
 //   or the GPU if it has no properties.
-// Format. kfd_topology.c of Linux 6.8; the rules of use are those of libhsakmt's topology.c
-//   (ROCm/ROCR-Runtime@c7785a6d).
+// Format. kfd_topology.c of ROCm/ROCK-Kernel-Driver@003fa68a. The rules of use are those of
+//   libhsakmt/src/topology.c of ROCm/ROCR-Runtime@c7785a6d.
 // Thread safety. Thread-safe.
 #pragma once
 
@@ -43,7 +43,7 @@ AmdGpus find_amd_gpus(const std::filesystem::path& root);
 // Returns the driver ("xe", "i915") of a discrete Intel GPU; empty if there is none.
 std::string intel_gpu_driver(const std::filesystem::path& root);
 
-// Returns the folder that stands in for / when GPUs are looked for: HOWMANY_ROOT, which tests set.
+// Returns HOWMANY_ROOT, which tests set to a false root folder, or else "/".
 std::filesystem::path system_root();
 
 }  // namespace howmany

@@ -21,7 +21,7 @@ import json, os, runpy, sys, time
 seen = {{name: os.environ.get(name) for name in {LISTS}}}
 open(os.environ["SEEN"], "a").write(json.dumps([int(sys.argv[1]), seen]) + "\\n")
 runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
-time.sleep(0.5)  # the driver is asked while it trains
+time.sleep(0.5)  # the driver is polled while it trains
 """
 
 
