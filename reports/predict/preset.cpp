@@ -51,9 +51,14 @@ bool is_chip(const std::string& device, std::string_view chip) {
 const ChipRate& rate_of(const ModelWork& model, const Cluster& cluster,
                         const std::string& precision) {
   const std::string wanted = precision_in_table(precision);
+  const auto is_it = [&](const ChipRate& one) { return is_chip(cluster.device, one.chip); };
   for (const ChipRate& one : kChipRates)
-    if (is_chip(cluster.device, one.chip) && model.work == one.work && wanted == one.precision)
-      return one;
+    if (is_it(one) && model.work == one.work && wanted == one.precision) return one;
+  if (std::ranges::none_of(kChipRates, is_it))
+    throw InputError(
+        fmt::format("no rate of one {} was published. Ask about your own script, on "
+                    "one: howmany gpus {} N {} {} -- python train.py",
+                    cluster.device, flag::kUpTo.name, flag::kCluster.name, cluster.name));
   throw InputError(fmt::format("no rate of {} on {} in {} was published: choose another {} or {}",
                                model.work, cluster.device, words_of(wanted), flag::kPrecision.name,
                                flag::kCluster.name));

@@ -26,7 +26,7 @@ class Clusters(programs.TestCase):
         self.assertEqual(done.code, 0, done)
         names = [one["name"] for one in done.json()]
         self.assertEqual(names, sorted(names))
-        self.assertLessEqual({"v100x8", "a100x8", "h100x8"}, set(names))
+        self.assertLessEqual({"v100x8", "a100x8", "h100x8", "mi250x", "mi300x8"}, set(names))
         for name in names:
             self.assertIn(name, self.cluster().out)
 

@@ -170,6 +170,25 @@ TEST(Cluster, BusBandwidthOfA100IsThePublishedOne) {
   EXPECT_NEAR(1.75 * (1 << 30) / seconds * 1e-9, 231, 2);
 }
 
+double bus_bandwidth(const char* name, double bytes, int devices) {
+  const double seconds = find_cluster(name).seconds(Collective::kAllReduce, bytes, devices);
+  return 2.0 * (devices - 1) / devices * bytes / seconds * 1e-9;
+}
+
+// Published: 125 GB/s on 8 GCDs and 85 on 16 with 128 MiB (LUMI's tests).
+TEST(Cluster, BusBandwidthOfMi250xIsThePublishedOne) {
+  EXPECT_NEAR(bus_bandwidth("mi250x", 128 << 20, 8), 125, 3);
+  EXPECT_NEAR(bus_bandwidth("mi250x", 128 << 20, 16), 85, 1);
+}
+
+// Published on 8 MI300X: 312.9 GB/s with 4 GiB, and the sizes of ROCm/rccl#1562.
+TEST(Cluster, BusBandwidthOfMi300xIsThePublishedOne) {
+  EXPECT_NEAR(bus_bandwidth("mi300x8", 4.0 * (1 << 30), 8), 312.9, 1);
+  for (const auto& [bytes, published] :
+       {std::pair(128 << 20, 293.07), {64 << 20, 271.93}, {32 << 20, 239.86}, {16 << 20, 192.22}})
+    EXPECT_NEAR(bus_bandwidth("mi300x8", bytes, 8) / published, 1, 0.07) << bytes;
+}
+
 TEST(Cluster, CostTableHoldsEveryKind) {
   const auto table = cost_table(find_cluster("h100x8"), 16);
   EXPECT_EQ(table.at("world"), 16);

@@ -151,6 +151,8 @@ class Absent(programs.TestCase):
             self.assert_refused(done, words)
         done = self.gpus("--model", "resnet50", "--cluster", "a100x4", "--up-to", 8, "--precision", "f32")
         self.assert_refused(done, "--precision")
+        done = self.gpus("--model", "resnet50", "--cluster", "mi250x", "--up-to", 8)
+        self.assert_refused(done, "MI250X", "howmany gpus --up-to N --cluster mi250x -- python train.py")
 
 
 if __name__ == "__main__":
