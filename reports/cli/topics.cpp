@@ -81,7 +81,8 @@ The command history exits with 0 whatever it finds.
 
 constexpr const char* kAboutEnvironment = R"(Resource limits and launchers:
 
-  CUDA_VISIBLE_DEVICES        the GPUs that are used
+  CUDA_VISIBLE_DEVICES        the GPUs that are used; of AMD's, ROCR_VISIBLE_DEVICES selects
+                              first, then HIP_VISIBLE_DEVICES, or this one if that is empty
   SLURM_CPUS_PER_TASK         limits the cores, as SLURM_CPUS_ON_NODE does; so do the affinity
                               mask, the cpuset and the cgroup quota
   RANK, WORLD_SIZE            rank and number of ranks, with LOCAL_RANK, LOCAL_WORLD_SIZE,
