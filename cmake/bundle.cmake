@@ -73,17 +73,14 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 # Documentation, completions and man pages are installed here. The wheel moves this folder to the
 # environment's root.
 set(HM_SHARE_DIR share)
-set(room ON)
 set(program_rpath $ORIGIN/../lib)
 set(test_rpath $ORIGIN/../../lib)
 if(HM_HAVE_CUDA)  # in a wheel, PyPI's nvidia-* packages are next to the package folder
-  set(room OFF)
   foreach(part IN ITEMS cu${CUDAToolkit_VERSION_MAJOR} cublas cudnn nccl)
     list(APPEND program_rpath $ORIGIN/../../nvidia/${part}/lib)
     list(APPEND test_rpath $ORIGIN/../../../nvidia/${part}/lib)
   endforeach()
 endif()
-option(HM_WHEEL_TESTS "Pack the tests of howmany selftest in the wheel (with CUDA, it then exceeds 40 MB)" ${room})
 set_target_properties(${hm_bundled} PROPERTIES INSTALL_RPATH "${program_rpath}")
 set_target_properties(${hm_selftests} PROPERTIES INSTALL_RPATH "${test_rpath}")
 foreach(target IN LISTS hm_bundled hm_selftests)

@@ -6,9 +6,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 say() { printf '%s\n' "$*" >&2; }
 die() { say "$*"; exit 3; }
 
-# packages [test|cuda12]: prints the names in scripts/packages.txt, those with a mark only if it is given.
+# packages [test|bundle|cuda12]: prints the names in scripts/packages.txt, those with a mark only if it is given.
 packages() {
-  sed -e "/\[test\]\|\[cuda12\]/{/\[${1:-none}\]/!d}" -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' \
+  sed -e "/\[[a-z0-9]*\]/{/\[${1:-none}\]/!d}" -e 's/#.*//' -e '/^[[:space:]]*$/d' -e 's/[[:space:]]//g' \
     "$root/scripts/packages.txt"
 }
 

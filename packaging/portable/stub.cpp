@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of the bundle. It starts `howmany-programs` beside it, which has the code of all of them, under its own name.
+// A program of the bundle. It starts `howmany-programs` next to it, which has the code of all of them, under its own name.
 #include <unistd.h>
 
 #include <climits>

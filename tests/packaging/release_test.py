@@ -44,9 +44,9 @@ class Release(programs.TestCase):
         packed.release(self.folder / "packed")
         self.stub(self.tree / "scripts/bundle", f"""
 case $* in
-  "--portable --wheel") mkdir -p dist
+  "--wheel") mkdir -p dist
     cp {shlex.quote(str(wheel))} dist/howmany-{packed.VERSION}-py3-none-{platform}.whl ;;
-  --portable) mkdir -p build; cp {self.folder}/packed/{packed.PROGRAMS} build/ ;;
+  "") mkdir -p build; cp {self.folder}/packed/{packed.PROGRAMS} build/ ;;
   *) exit 2 ;;
 esac""")
         for step in ("notes", "wheel", "archive", "collect"):
