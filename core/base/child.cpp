@@ -40,8 +40,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
     setsid();
   else
     setpgid(0, 0);
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null >= 0) dup2(null, STDIN_FILENO);
+  const int in = options.in >= 0 ? options.in : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (in >= 0) dup2(in, STDIN_FILENO);
   if (options.out >= 0) dup2(options.out, STDOUT_FILENO);
   if (options.err >= 0) dup2(options.err, STDERR_FILENO);
   if (options.resets_signals) {

@@ -3,7 +3,7 @@
 // the child. run_command() (process.h) and launch_processes() (parallel/launch) are built on it.
 //
 // Lifetime. The kernel ends the child if the thread that started it ends.
-// Input. Standard input is /dev/null.
+// Input. Standard input is /dev/null unless a descriptor is given.
 // Thread safety. One thread makes all calls.
 #pragma once
 
@@ -22,6 +22,7 @@ struct ChildOptions {
   std::vector<std::string> environment;  // all of it, as "NAME=value"
   std::string program = {};              // path to execute; empty: argv[0]
   std::string folder = {};               // working directory; empty: this process's
+  int in = -1;                           // standard input; -1: /dev/null
   int out = -1, err = -1;                // standard output and error; -1: those of this process
   bool leads_session = false;            // a new session; its processes end with the child
   bool resets_signals = false;           // default handlers and an empty mask

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "core/base/child.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/fd.h"
 #include "core/base/process_stat.h"
 #include "core/base/text/format.h"
 
@@ -58,18 +60,36 @@ struct Pipe {
   }
 };
 
+// Returns a file in memory with the text, at its start. Unlike a pipe it holds any text before the
+// child reads.
+Fd file_of(const std::string& text) {
+  if (text.empty()) return Fd();
+  Fd file(::memfd_create("input", MFD_CLOEXEC));
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n =
+        ::pwrite(file.get(), text.data() + at, text.size() - at, static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) throw InputError(fmt::format("cannot start a program: {}", std::strerror(errno)));
+    at += static_cast<size_t>(n);
+  }
+  return file;
+}
+
 // The child with the pipes of its output.
 struct PipedChild {
   explicit PipedChild(const Command& command)
-      : child({.argv = command.argv,
+      : in(file_of(command.input)),
+        child({.argv = command.argv,
                .environment = environment_behind(command.environment),
                .folder = command.folder,
+               .in = in.get(),
                .out = out.ends[1],
                .err = err.ends[1],
                .death_signal = SIGTERM}) {
     out.close(1);
     err.close(1);
   }
+  Fd in;
   Pipe out, err;
   Child child;
 };

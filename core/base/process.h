@@ -19,6 +19,7 @@ namespace howmany {
 struct Command {
   std::vector<std::string> argv;              // argv[0] is the path
   std::vector<std::string> environment = {};  // "NAME=value", added to this process's environment
+  std::string input = {};                     // standard input
   std::string folder = {};                    // working directory; empty: this process's
   double timeout_seconds = 0;                 // limit of the whole run; 0: none
   double stopped_seconds = 30;                // limit if the child is stopped, as by SIGSTOP
@@ -44,8 +45,7 @@ struct ProcessResult {
   std::string last_line() const;
 };
 
-// The child's standard input is /dev/null. Does not throw if the child fails: the result has the
-// reason.
+// Does not throw if the child fails: the result has the reason.
 ProcessResult run_command(const Command& command);
 
 void catch_interrupts();  // a second signal ends this process at once

@@ -170,6 +170,12 @@ TEST(Process, StreamsStderrWhileItRuns) {
   EXPECT_EQ(seen, "abc");
 }
 
+TEST(Process, ReadsTheGivenInput) {
+  const std::string text(3'000'000, 'x');  // more than a pipe holds
+  EXPECT_EQ(run_command({.argv = {"/bin/sh", "-c", "wc -c"}, .input = text}).out, "3000000\n");
+  EXPECT_TRUE(run_command({.argv = {"/bin/true"}, .input = text}).ok()) << "that reads none of it";
+}
+
 TEST(Process, ReadsNothingFromOurInput) { EXPECT_EQ(shell("wc -c").out, "0\n"); }
 
 }  // namespace
