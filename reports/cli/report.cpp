@@ -18,6 +18,7 @@
 #include "reports/comm/json.h"
 #include "reports/comm/render.h"
 #include "reports/comm/run.h"
+#include "reports/export/exporter.h"
 #include "reports/forms/document.h"
 #include "reports/gpus/absent.h"
 #include "reports/gpus/proposal.h"
@@ -99,11 +100,12 @@ std::string gpus_text_again(Summary& summary, const ReportArguments& arguments,
 }
 
 // Throws InputError if an option of `howmany gpus` is given for another command's summary.
-void refuse_options_of_gpus(const AnswerArguments& arguments, const Summary& summary) {
-  const char* given = !arguments.emit.empty()    ? flag::kEmit.name
-                      : arguments.samples        ? flag::kSamples.name
-                      : arguments.min_efficiency ? flag::kMinEfficiency.name
-                                                 : nullptr;
+void refuse_options_of_gpus(const ReportArguments& arguments, const Summary& summary) {
+  const char* given = !arguments.emit.empty()      ? flag::kEmit.name
+                      : !arguments.exports.empty() ? flag::kExport.name
+                      : arguments.samples          ? flag::kSamples.name
+                      : arguments.min_efficiency   ? flag::kMinEfficiency.name
+                                                   : nullptr;
   for (const char* question : {"workers", "backend", "transfer"})
     if (given != nullptr && summary.answer.contains(question))
       throw InputError(
@@ -134,6 +136,15 @@ std::string summary_path(const std::string& path) {
   return path + "/summary.json";
 }
 
+void write_exports(const ReportArguments& arguments, const Summary& summary) {
+  std::vector<ExportRequest> requests;
+  for (const std::string& text : arguments.exports) requests.push_back(parse_export(text));
+  if (requests.empty()) return;
+  const std::vector<Feed> feeds = feeds_of(summary);
+  for (const auto& [exporter, path] : requests)
+    print_stderr("{}: {}\n", exporter->name, exporter->write(feeds, {path, arguments.python}));
+}
+
 int report_one(const ReportArguments& arguments) {
   const std::string path = summary_path(arguments.paths[0]),
                     folder = fs::path(path).parent_path().string();
@@ -145,6 +156,7 @@ int report_one(const ReportArguments& arguments) {
     text = workers_text(summary, path, folder, color);
   else if (text.empty())
     text = gpus_text_again(summary, arguments, path, folder);
+  write_exports(arguments, summary);
   fmt::print("{}", arguments.json ? dump_json(to_json(summary)) : text);
   write_page_again(path, summary);
   return exit_code::kFine;
@@ -167,6 +179,8 @@ int print_form_of_many(const ReportArguments& arguments, const std::vector<Named
 
 int report_many(const ReportArguments& arguments) {
   std::vector<NamedSummary> runs;
+  if (!arguments.exports.empty())
+    throw InputError(fmt::format("{} is for one run", flag::kExport.name));
   for (const std::string& path : arguments.paths)
     runs.push_back({path, read_summary(summary_path(path))});
   if (arguments.emit.starts_with("proposal=")) return print_form_of_many(arguments, runs);

@@ -12,8 +12,10 @@
 namespace howmany::reports {
 
 struct ReportArguments : AnswerArguments {
-  std::vector<std::string> paths;  // folders, or files summary.json
-  std::string experiments;         // a file, see reports/forms/experiments.h
+  std::vector<std::string> paths;    // folders, or files summary.json
+  std::string experiments;           // a file, see reports/forms/experiments.h
+  std::vector<std::string> exports;  // KIND:PATH, see reports/export/exporter.h
+  std::string python;                // for exports; empty: the active one
 };
 
 // Runs `howmany gpus`, or `howmany run` if a preset is given.

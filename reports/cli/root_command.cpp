@@ -24,6 +24,7 @@
 #include "reports/cli/selftest.h"
 #include "reports/cluster/command.h"
 #include "reports/comm/command.h"
+#include "reports/export/exporter.h"
 #include "reports/forms/form.h"
 #include "reports/gpus/command.h"
 #include "reports/html/summary_files.h"
@@ -63,6 +64,22 @@ std::string emit_error(std::string& text) {
   } catch (const InputError& error) {
     return error.what();
   }
+}
+
+std::string export_error(std::string& text) {
+  try {
+    parse_export(text);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+std::string export_kinds() {
+  std::string text;
+  for (const Exporter& exporter : exporters())
+    text += fmt::format("\n  {:12} {}", exporter.name, exporter.what);
+  return text;
 }
 
 void add_answer(CLI::App& app, AnswerArguments& a) {
@@ -247,6 +264,9 @@ void add_report(CLI::App& app, int& code) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_answer(app, a);
   add_option(app, flag::kExperiments, a.experiments)->needs(app.get_option(flag::kEmit));
+  auto* exports =
+      add_repeatable(app, flag::kExport, a.exports)->check(CLI::Validator(export_error, ""));
+  add_option(app, flag::kPython, a.python, "the active one")->needs(exports);
   app.callback([arguments, &code] { code = run_report(*arguments); });
   app.footer(
       "Examples:\n"
@@ -259,9 +279,12 @@ void add_report(CLI::App& app, int& code) {
       "centre\n"
       "  howmany report RUN --emit proposal=ncar:latex --experiments experiments.toml\n"
       "  howmany report before after                           # side by side\n"
+      "  howmany report RUN --export openmetrics:/var/lib/node_exporter/howmany.prom\n"
+      "  howmany report RUN --export mlflow:DIR --export wandb:DIR  # nothing is uploaded\n"
       "Forms: " +
       fmt::format("{}", fmt::join(form_names(), ", ")) +
-      "; each also with :latex. Plots are SVG files in the folder of the run.");
+      "; each also with :latex. Plots are SVG files in the folder of the run.\nExports:" +
+      export_kinds());
 }
 
 void add_selftest(CLI::App& app, int& code) {
