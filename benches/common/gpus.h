@@ -26,6 +26,7 @@ struct Gpus {
   std::string hidden_by;  // "CUDA_VISIBLE_DEVICES"; with AMD "ROCR_VISIBLE_DEVICES", ...
   std::string driver;     // "550.54.15"
   std::string because;    // why the list is empty: "no driver of NVIDIA or AMD found"
+  bool unknown = false;   // the list is empty, and GPUs may be here: CUDA's driver is, without NVML
 };
 Gpus find_gpus();
 // Returns the link between each two GPUs of the list: {"from", "to", "link": "NV18"}. Names are

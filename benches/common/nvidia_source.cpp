@@ -176,6 +176,13 @@ json as_is_to_be_seen(const std::vector<json>& all) {
   return list;
 }
 
+// Containers that were given "compute" only have the driver of CUDA, and not NVML.
+bool has_cuda_driver() {
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library != nullptr) dlclose(library);
+  return library != nullptr;
+}
+
 class NvidiaSource : public GpuSource {
  public:
   NvidiaSource() : status_(nvml_ ? nvml_.status("nvmlInit_v2") : kNoLibrary) {}
@@ -187,7 +194,11 @@ class NvidiaSource : public GpuSource {
 
   Gpus find() override {
     Gpus gpus;
-    if (status_ == kNoLibrary) return gpus;
+    if (status_ == kNoLibrary) {
+      gpus.unknown = has_cuda_driver();
+      if (gpus.unknown) gpus.because = "NVIDIA's driver is here without NVML, which lists GPUs";
+      return gpus;
+    }
     if (status_ != 0) {
       gpus.because = "the NVIDIA driver does not start: " + nvml_.text(status_);
       return gpus;

@@ -154,6 +154,7 @@ json take_inventory() {
           {"gpus_hidden", gpus.hidden},
           {"gpus_hidden_by", gpus.hidden_by},
           {inventory::kGpusBecause, gpus.because},
+          {inventory::kGpusUnknown, gpus.unknown},
           {"driver", gpus.driver},
           {inventory::kBackends,
            {{inventory::kKernels, entries(kKernels, kOptionalKernels, probe_kernels)},

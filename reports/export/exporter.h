@@ -25,7 +25,7 @@ struct ExportTarget {
 struct Exporter {
   const char* name;
   const char* what;
-  // Writes the feeds and returns a line for people: what was written, and how it is opened. Throws
+  // Writes the feeds. Returns a line for people: the file, or the command that opens it. Throws
   // InputError if that fails.
   std::string (*write)(const std::vector<Feed>& feeds, const ExportTarget& target);
 };

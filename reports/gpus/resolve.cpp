@@ -112,8 +112,7 @@ std::string why_no_gpu(const Machine& machine) {
   if (!has_amd(machine)) return "howmany devices says why";
   return fmt::format(
       "howmany's own models need NVIDIA GPUs or CPU cores, and here are {}. Your own script runs "
-      "on "
-      "these: howmany gpus -- python train.py",
+      "on these: howmany gpus -- python train.py",
       gpus_text(machine.gpus));
 }
 
@@ -136,18 +135,20 @@ std::vector<std::string> default_gpus(const Machine& machine, bool of_script) {
   return devices;
 }
 
-// Which GPUs are measured, or why those that are here are not; empty if there is nothing to say.
-std::string gpus_notice(const Machine& machine, const Request& request, bool of_script) {
-  if (machine.gpus.empty() || (!of_script && !has_amd(machine))) return "";
-  if (!of_script) return "CPU cores are measured: " + why_no_gpu(machine) + ".";
+// Which GPUs are measured, or why cores are by default although GPUs are here; empty if neither.
+std::string gpus_notice(const Machine& machine, const Request& request, bool of_script,
+                        bool by_default) {
   std::vector<MachineGpu> measured;
   for (const MachineGpu& gpu : machine.gpus)
     if (std::ranges::count(request.devices, gpu.device) > 0) measured.push_back(gpu);
-  if (!measured.empty()) return gpus_text(measured) + ".";
+  if (!measured.empty()) return of_script ? gpus_text(measured) + "." : "";
+  if (!by_default || machine.gpus.empty()) return "";
+  if (!of_script)
+    return has_amd(machine) ? "CPU cores are measured: " + why_no_gpu(machine) + "." : "";
   if (std::ranges::all_of(machine.gpus, &MachineGpu::integrated))
     return fmt::format(
-        "CPU cores are measured: the GPU is part of the processor ({}). Give {} {} "
-        "if PyTorch serves it.",
+        "CPU cores are measured: the GPU is part of the processor ({}). Give {} {} if PyTorch "
+        "serves it.",
         machine.gpus[0].name, flag::kDevices.name, machine.gpus[0].device);
   return "";
 }
@@ -157,7 +158,8 @@ void refuse_absent_gpus(const Machine& machine, const Request& request, bool of_
   const auto is_gpu = [](const std::string& device) { return device.starts_with("cuda:"); };
   const auto first = std::ranges::find_if(request.devices, is_gpu);
   if (first == request.devices.end()) return;
-  if (machine.gpus.empty() ? !machine.gpus_because.empty() : !of_script && has_amd(machine))
+  const bool none = machine.gpus.empty() && !machine.gpus_because.empty() && !machine.gpus_unknown;
+  if (none || (!of_script && has_amd(machine)))
     throw InputError(fmt::format("{} {}: {}", flag::kDevices.name, *first, why_no_gpu(machine)));
   for (const std::string& device : request.devices)
     if (of_script && is_gpu(device) && !machine.gpus.empty() &&
@@ -421,7 +423,9 @@ Request resolve(const Arguments& arguments, std::vector<std::string>& notices) {
   const Machine machine = read_machine();
   resolve_devices(arguments, machine, request);
   const bool of_script = !arguments.command.empty();
-  if (const std::string notice = gpus_notice(machine, request, of_script); !notice.empty())
+  if (const std::string notice =
+          gpus_notice(machine, request, of_script, arguments.devices.empty());
+      !notice.empty())
     notices.push_back(notice);
   if (of_script) {
     resolve_script(arguments, request, notices);

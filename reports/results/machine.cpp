@@ -190,6 +190,8 @@ Machine machine_from_json(const nlohmann::json& json, const std::string& source)
   }
   if (const auto because = root.find(inventory::kGpusBecause))
     machine.gpus_because = because->string();
+  if (const auto unknown = root.find(inventory::kGpusUnknown))
+    machine.gpus_unknown = unknown->boolean();
   return machine;
 }
 

@@ -49,6 +49,7 @@ struct Machine {
   std::vector<int> cores = {};    // OS ids, in the order in which devices use them
   std::vector<MachineGpu> gpus;   // for your own script; our models cannot use those of AMD
   std::string gpus_because;       // why there are none
+  bool gpus_unknown = false;      // there are none, and some may be here
   std::vector<std::string> cuda;  // devices of our models; empty if this build cannot use GPUs
   std::vector<Part> models, modes, comms, kernels;
   Launched launch;

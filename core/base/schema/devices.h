@@ -7,6 +7,7 @@ namespace howmany::inventory {
 inline constexpr const char* kCpuDevices = "cpu_devices";
 inline constexpr const char* kGpus = "gpus";
 inline constexpr const char* kGpusBecause = "gpus_because";
+inline constexpr const char* kGpusUnknown = "gpus_unknown";
 inline constexpr const char* kBackends = "backends";
 inline constexpr const char* kLaunch = "launch";
 inline constexpr const char* kModes = "modes";

@@ -9,6 +9,7 @@ import glob
 import importlib.util
 import json
 import os
+import pathlib
 import shlex
 import time
 
@@ -35,7 +36,7 @@ def write_mlflow(folder, runs):
     database, files = os.path.join(folder, "mlflow.db"), glob.glob(os.path.join(glob.escape(folder), "*", "meta.yaml"))
     uri = "sqlite:///" + database
     if not os.path.exists(database) and (files or not has("sqlalchemy", "alembic")):
-        uri = "file://" + folder
+        uri = pathlib.Path(folder).as_uri()
     import mlflow
     from mlflow.entities import Metric, Param, RunTag
     client = mlflow.MlflowClient(tracking_uri=uri, registry_uri=uri)
@@ -54,7 +55,8 @@ def write_mlflow(folder, runs):
         for start in range(0, len(metrics), MOST_METRICS):
             client.log_batch(made, metrics=metrics[start:start + MOST_METRICS])
         client.set_terminated(made, end_time=at)
-    return "mlflow ui --backend-store-uri " + shlex.quote(uri)
+    allowed = "MLFLOW_ALLOW_FILE_STORE=true " if uri.startswith("file:") else ""
+    return allowed + "mlflow ui --backend-store-uri " + shlex.quote(uri)
 
 
 def write_wandb(folder, runs):

@@ -159,12 +159,12 @@ class Libraries(programs.TestCase):
         python = hidden / "python"
         python.write_text(f'#!/bin/sh\nPYTHONPATH={hidden} exec {self.python} "$@"\n')
         python.chmod(0o755)
-        folder = self.folder / "files"
+        folder = self.folder / "my files"
         self.export(f"mlflow:{folder}", python=python)
         self.assertFalse((folder / "mlflow.db").exists())
-        self.assert_is_the_run(self.read(READ_MLFLOW, f"file://{folder}")[0])
+        self.assert_is_the_run(self.read(READ_MLFLOW, folder.as_uri())[0])
         self.export(f"mlflow:{folder}")  # now with SQLAlchemy
-        self.assertEqual(len(self.read(READ_MLFLOW, f"file://{folder}")), 2)
+        self.assertEqual(len(self.read(READ_MLFLOW, folder.as_uri())), 2)
 
     def test_wandb_writes_an_offline_run(self):
         folder = self.folder / "offline"

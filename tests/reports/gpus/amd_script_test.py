@@ -113,6 +113,14 @@ class AmdScript(programs.TestCase):
         done = self.gpus("--model", "mlp", command=(), SLURM_GPUS_ON_NODE="8")
         self.assert_refused(done, "SLURM_GPUS_ON_NODE", "MI250X")
 
+    def test_gpus_that_no_driver_lists_are_not_refused(self):
+        """CUDA's driver is here without NVML, as in containers that get no more."""
+        driver = self.folder / "driver"
+        driver.mkdir()
+        (driver / "libcuda.so.1").symlink_to((programs.BIN / "fake_driver" / "libnvidia-ml.so.1").resolve())
+        done = self.gpus("--devices", "cuda:0", LD_LIBRARY_PATH=str(driver))
+        self.assertEqual(self.seen(done), {1: (None, None, "0")})
+
     def test_intel_gpus_are_named_if_a_gpu_is_wanted(self):
         add_intel(self.root, "0000:3a:00.0", "xe")
         self.assert_refused(self.gpus("--devices", "cuda:0"), "Intel GPUs (driver xe) are not supported")
