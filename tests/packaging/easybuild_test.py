@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # labels: process cpu_only
-# timeout: 2400
+# timeout: 5400
 """Tests the recipes of EasyBuild with EasyBuild: it installs the archive of the programs, finds
 the dependencies of the others, and in the nightly run builds from source with the system's compiler."""
 import os
