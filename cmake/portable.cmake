@@ -25,5 +25,5 @@ set(link "${HM_PORTABLE}/zig/ziglang/zig cc -target ${CMAKE_SYSTEM_PROCESSOR}-li
 set(rest "<OBJECTS> -o <TARGET> <LINK_LIBRARIES> ${libraries} ${HM_PORTABLE}/lib/libhowmany_glibc.a -lunwind")
 foreach(language IN ITEMS CXX CUDA)
   set(CMAKE_${language}_LINK_EXECUTABLE "${link} -pie ${rest}")
-  set(CMAKE_${language}_CREATE_SHARED_MODULE "${link} -shared ${rest}")
 endforeach()
+set(CMAKE_CXX_CREATE_SHARED_MODULE "${link} -shared <OBJECTS> -o <TARGET>")

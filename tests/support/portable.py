@@ -39,7 +39,8 @@ class Bullseye:
     """Debian 11 in `folder`, with glibc 2.31 and Python 3.9. Raises SkipTest if it cannot be made here."""
 
     def __init__(self, folder):
-        self.root = folder / "bullseye"
+        folder.mkdir()
+        self.folder, self.root = folder, folder / "root"
         if not shutil.which("mmdebstrap") or not shutil.which("bwrap"):
             raise unittest.SkipTest("needs mmdebstrap and bubblewrap")
         mirrors = checked("apt-get", "indextargets", "--format", "$(REPO_URI)").split()
@@ -48,7 +49,6 @@ class Bullseye:
             checked("mmdebstrap", "--quiet", "--variant=minbase", "--include=python3-venv", "bullseye", self.root, mirror)
         except AssertionError as error:
             raise unittest.SkipTest(str(error)[-600:])
-        self.folder = folder
 
     def run(self, *command, timeout=300):
         sandbox = ["bwrap", "--die-with-parent", "--bind", self.root, "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", "--tmpfs", "/tmp",
