@@ -13,8 +13,8 @@ set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
 # Its headers are Debian's. So the sources are compiled as elsewhere, and ccache knows them.
 find_package(benchmark REQUIRED)
 set_target_properties(benchmark::benchmark PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "" INTERFACE_COMPILE_DEFINITIONS "")
-set(DNNL_LIBRARY ${HM_PORTABLE}/lib/libdnnl.so.3 CACHE FILEPATH "")
-set(OpenMP_gomp_LIBRARY ${HM_PORTABLE}/lib/libgomp.so.1 CACHE FILEPATH "")
+set(DNNL_LIBRARY ${HM_PORTABLE}/lib/libdnnl.so.2 CACHE FILEPATH "" FORCE)
+set(OpenMP_gomp_LIBRARY ${HM_PORTABLE}/lib/libgomp.so.1 CACHE FILEPATH "" FORCE)
 foreach(name IN ITEMS libstdc++.a libgcc.a)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${name} OUTPUT_VARIABLE found
     OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

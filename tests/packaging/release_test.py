@@ -12,6 +12,7 @@ import tarfile
 import unittest
 
 import packed
+import portable
 import programs
 import workflow
 
@@ -93,7 +94,7 @@ esac""")
 
     @programs.nightly
     def test_a_wheel_of_this_system_passes_the_checks_under_its_own_tag_only(self):
-        wheel = packed.checked(packed.ROOT / "scripts/wheel", programs.BIN.resolve().parent, self.folder)
+        wheel = packed.checked(packed.ROOT / "scripts/wheel", portable.build(), self.folder)
         wheel = wheel.splitlines()[-1]
         platform = re.search(r"py3-none-(\w+)\.whl", wheel)[1]
         self.bundle(wheel, platform)
