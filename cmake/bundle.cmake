@@ -112,6 +112,9 @@ install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${HM_SHARE_DIR}/doc/how
 install(DIRECTORY docs examples DESTINATION ${HM_SHARE_DIR}/doc/howmany USE_SOURCE_PERMISSIONS
   PATTERN results EXCLUDE PATTERN adding EXCLUDE PATTERN examples/CMakeLists.txt EXCLUDE)
 
+if(HM_PORTABLE)
+  install(DIRECTORY ${HM_PORTABLE}/licenses DESTINATION ${HM_SHARE_DIR}/doc/howmany)
+endif()
 install(FILES packaging/modulefiles/howmany.lua DESTINATION ${HM_SHARE_DIR}/modulefiles/howmany RENAME ${PROJECT_VERSION}.lua)
 install(FILES packaging/modulefiles/howmany.tcl DESTINATION ${HM_SHARE_DIR}/modulefiles/howmany RENAME ${PROJECT_VERSION})
 

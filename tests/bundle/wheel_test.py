@@ -75,6 +75,7 @@ class Wheel(unittest.TestCase):
 
     def test_share_is_installed_at_the_environments_root(self):
         self.assertTrue((self.folder / "venv/share/doc/howmany/LICENSE").is_file())
+        self.assertIn("onednn", {path.name for path in (self.folder / "venv/share/doc/howmany/licenses").iterdir()})
         self.assertFalse((self.package / "share").exists())
         self.assertFalse((self.folder / "venv/share/modulefiles").exists())
 
