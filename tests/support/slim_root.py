@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A root folder with the shell, coreutils, tar and C library of this Debian, like an image such as debian:bookworm-slim."""
+"""A root folder with the shell, coreutils, tar and the C and C++ libraries of this Debian, like an image such as debian:bookworm-slim."""
 import pathlib
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import unittest
 
 import packed
 
-PACKAGES = ("base-files", "bash", "dash", "coreutils", "tar", "gzip", "libc6", "libc-bin", "libacl1", "libattr1",
+PACKAGES = ("base-files", "bash", "dash", "coreutils", "tar", "gzip", "libc6", "libc-bin", "libgcc-s1", "libstdc++6", "libacl1", "libattr1",
             "libgmp10", "libpcre2-8-0", "libselinux1", "libssl3", "libtinfo6")
 LINKS = ("bin", "sbin", "lib", "lib64")
 
