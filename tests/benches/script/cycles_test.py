@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: process
 """The cycles of training loops with known times (howmany_hook/cycles.py), and when the hook has seen enough of them."""
 
 import random
