@@ -49,8 +49,11 @@ class Bullseye:
             checked("mmdebstrap", "--quiet", "--variant=minbase", "--include=python3-venv", "bullseye", self.root, mirror)
         except AssertionError as error:
             raise unittest.SkipTest(str(error)[-600:])
+        probe = self.run("true")
+        if probe.returncode:
+            raise unittest.SkipTest(f"no root folder of its own: {probe.stderr[-300:]}")
 
-    def run(self, *command, timeout=300):
+    def run(self, *command, timeout=900):
         sandbox = ["bwrap", "--die-with-parent", "--bind", self.root, "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", "--tmpfs", "/tmp",
                    "--bind", self.folder, self.folder, "--chdir", self.folder, "--clearenv", "--setenv", "HOME", self.folder,
                    "--setenv", "PATH", f"{self.folder}/venv/bin:/usr/bin:/bin"]
