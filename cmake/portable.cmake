@@ -10,7 +10,7 @@ if(NOT EXISTS ${HM_PORTABLE}/complete)
 endif()
 list(PREPEND CMAKE_PREFIX_PATH ${HM_PORTABLE})
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
-# Its headers are Debian's. So the sources are compiled as elsewhere, and ccache knows them.
+# Google Benchmark is that of Debian, so its own headers serve. Compiled objects are then equal, and ccache has them.
 find_package(benchmark REQUIRED)
 set_target_properties(benchmark::benchmark PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "" INTERFACE_COMPILE_DEFINITIONS "")
 set(DNNL_LIBRARY ${HM_PORTABLE}/lib/libdnnl.so.2 CACHE FILEPATH "" FORCE)

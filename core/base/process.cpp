@@ -334,13 +334,24 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
 }
 
+std::vector<std::string> arguments_in(std::istream& cmdline) {
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(cmdline, argument, '\0');)
+    arguments.push_back(std::move(argument));
+  return arguments;
+}
+
+std::vector<std::string> arguments_of_this_process() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  return arguments_in(file);
+}
+
 std::string program_path() {
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
   if (own.filename() != "howmany-programs") return own;
-  std::string started;
-  std::ifstream file("/proc/self/cmdline");
-  std::getline(file, started, '\0');
-  return own.parent_path() / std::filesystem::path(started).filename();
+  const std::vector<std::string> arguments = arguments_of_this_process();
+  return arguments.empty() ? own
+                           : own.parent_path() / std::filesystem::path(arguments[0]).filename();
 }
 
 }  // namespace howmany

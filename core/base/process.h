@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <istream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,11 @@ std::string find_in_path(const std::string& name);
 
 // The folder of the running executable.
 std::string program_folder();
+
+// Splits the content of /proc/<pid>/cmdline: words that end in NUL. The last NUL may be missing, as
+// after setproctitle().
+std::vector<std::string> arguments_in(std::istream& cmdline);
+std::vector<std::string> arguments_of_this_process();
 
 // Path that starts this program again. A bundle has many in one executable: see cmake/bundle.cmake.
 // Throws std::filesystem::filesystem_error if /proc is unreadable.

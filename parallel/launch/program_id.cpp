@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
+
+#include "core/base/process.h"
 
 namespace howmany {
 namespace {
@@ -49,18 +50,6 @@ int find_build_id(dl_phdr_info* object, size_t, void* found) {
 }
 
 }  // namespace
-
-std::vector<std::string> arguments_in(std::istream& cmdline) {
-  std::vector<std::string> arguments;
-  for (std::string argument; std::getline(cmdline, argument, '\0');)
-    arguments.push_back(std::move(argument));
-  return arguments;
-}
-
-std::vector<std::string> arguments_of_this_process() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  return arguments_in(file);
-}
 
 std::string this_program() {
   std::string text = "unknown";

@@ -3,16 +3,10 @@
 // compute different results, so connect() rejects them. Thread-safe.
 #pragma once
 
-#include <istream>
 #include <string>
 #include <vector>
 
 namespace howmany {
-
-// Splits the content of /proc/<pid>/cmdline: words that end in NUL. The last NUL may be missing, as
-// after setproctitle().
-std::vector<std::string> arguments_in(std::istream& cmdline);
-std::vector<std::string> arguments_of_this_process();
 
 // Returns the build id and the arguments of this process: "4be2f7c1d0a35e88 --mode ddp".
 std::string this_program();

@@ -16,9 +16,9 @@
 
 #include "core/base/child.h"
 #include "core/base/error.h"
+#include "core/base/process.h"
 #include "core/base/process_stat.h"
 #include "parallel/launch/mpirun.h"
-#include "parallel/launch/program_id.h"
 
 namespace howmany {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks of `howmany selftest --quick`: each installed program computes something small. They
-// need no test programs, so they also run in a wheel without these.
+// need no test programs.
 #pragma once
 
 #include <string>

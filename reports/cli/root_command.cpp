@@ -299,7 +299,7 @@ void add_selftest(CLI::App& app, int& code) {
   app.footer(
       "Examples:\n"
       "  howmany selftest                 # after unpacking the bundle on another machine\n"
-      "  howmany selftest --quick         # about 10 s, also in a wheel without the tests\n"
+      "  howmany selftest --quick         # about 10 s: each program computes something small\n"
       "  howmany selftest --json > selftest.json\n"
       "Exit codes: 0 all passed, 1 a test failed, 3 a test program is missing, crashed or hung.");
 }

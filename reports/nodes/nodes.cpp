@@ -9,7 +9,6 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <span>
 #include <string_view>
 
@@ -135,15 +134,6 @@ bool can_start(const std::string& launcher) {
   return told.out.find("Open MPI") != std::string::npos;
 }
 
-// The first is the path of the program.
-Words arguments_of_this_process() {
-  std::ifstream file("/proc/self/cmdline");
-  Words words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  words[0] = program_path();
-  return words;
-}
-
 // One name for all steps of a command, also if measure_within_job() started it.
 constexpr const char* kSteps = "HOWMANY_STEPS";
 std::string step_name() {
@@ -200,7 +190,8 @@ Words mpirun_words(const Nodes& nodes, int count, int per_node) {
 int run_again(Words words, const Nodes& nodes) {
   catch_interrupts();
   StepsGuard guard(nodes);
-  const Words argv = arguments_of_this_process();
+  Words argv = arguments_of_this_process();
+  argv.at(0) = program_path();
   words.insert(words.end(), argv.begin(), argv.end());
   words[0] = find_in_path(words[0]);
   Command command{.argv = std::move(words),

@@ -93,7 +93,7 @@ esac""")
         self.run_step("build", "notes", code=2)
 
     @programs.nightly
-    def test_a_wheel_of_this_system_passes_the_checks_under_its_own_tag_only(self):
+    def test_the_wheel_passes_the_checks_under_its_own_tag_only(self):
         wheel = packed.checked(packed.ROOT / "scripts/wheel", portable.build(), self.folder)
         wheel = wheel.splitlines()[-1]
         platform = re.search(r"py3-none-(\w+)\.whl", wheel)[1]

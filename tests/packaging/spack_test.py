@@ -15,7 +15,7 @@ import programs
 
 REPO = packed.ROOT / "packaging/spack/spack_repo/howmany"
 RECIPE = REPO / "packages/howmany/package.py"
-# Of spack-packages' pyproject.toml.
+# The limits in pyproject.toml of spack-packages.
 STYLE = ("line-length = 99\n[lint]\nextend-select = ['E', 'I', 'W']\nignore = ['E731', 'F403', 'F405', 'F811']\n"
          "[lint.isort]\nsplit-on-trailing-comma = false\n"
          "section-order = ['future', 'standard-library', 'third-party', 'spack', 'first-party', 'local-folder']\n"

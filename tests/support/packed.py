@@ -52,7 +52,7 @@ def release(folder):
 
 
 def thin_wheel(folder):
-    """Makes a wheel without libraries, whose program is that of this build. Returns its path."""
+    """Makes a wheel without libraries, with the program of this build. Returns its path."""
     path, info = folder / f"howmany-{VERSION}-py3-none-any.whl", f"howmany-{VERSION}.dist-info"
     files = {f"howmany/{source.name}": source.read_text()
              for source in sorted((ROOT / "packaging/python/howmany").glob("*.py"))}

@@ -2,25 +2,16 @@
 """What scripts/bundle packs: a build for glibc 2.28 of this tree, and a system of 2021 to try it in."""
 
 import fcntl
-import pathlib
 import shutil
 import subprocess
 import unittest
 
 import programs
+from packed import ROOT, checked
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = programs.BIN.resolve().parent / "portable"
 LIBRARIES = BUILD.parent / "portable-libraries"
 NICE = ["nice", "-n", "10"]  # other tests run
-
-
-def checked(*command, **options):
-    """Runs the command and returns its output. Raises AssertionError with it if the command fails."""
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          check=False, **options)
-    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout[-4000:]}"
-    return done.stdout
 
 
 def build():
@@ -29,8 +20,8 @@ def build():
         raise unittest.SkipTest("an installation needs the runtime of the sanitizer")
     with open(BUILD.parent / "portable.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        checked(*NICE, SOURCE / "scripts/portable-libraries", LIBRARIES)
-        checked("cmake", "--preset", "bundle", "-B", BUILD, "-DHM_CUDA=OFF", f"-DHM_PORTABLE={LIBRARIES}", cwd=SOURCE)
+        checked(*NICE, ROOT / "scripts/portable-libraries", LIBRARIES)
+        checked("cmake", "--preset", "bundle", "-B", BUILD, "-DHM_CUDA=OFF", f"-DHM_PORTABLE={LIBRARIES}", cwd=ROOT)
         checked(*NICE, "cmake", "--build", BUILD, "--target", "packed")
     return BUILD
 

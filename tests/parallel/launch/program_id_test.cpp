@@ -5,6 +5,8 @@
 
 #include <sstream>
 
+#include "core/base/process.h"
+
 namespace howmany {
 namespace {
 
