@@ -79,13 +79,13 @@ def repository(folder):
         checked("git", *words, cwd=folder)
 
 
-def tools():
-    """Returns the bin folder of a virtual environment with the tools, kept for the next run. Skips the test if they
-    cannot be installed."""
+def tools(wanted=ROOT / "tests/packaging/tools.txt"):
+    """Returns the bin folder of a virtual environment with the packages of a list, kept for the next run. Skips the test
+    if they cannot be installed."""
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "howmany"
     cache.mkdir(parents=True, exist_ok=True)
-    venv, wanted = cache / "packaging", ROOT / "tests/packaging/tools.txt"
-    with open(cache / "packaging.lock", "w") as lock:
+    venv = cache / wanted.parent.name
+    with open(venv.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (venv / "tools.txt").exists() or (venv / "tools.txt").read_text() != wanted.read_text():
             try:

@@ -3,7 +3,6 @@
 # timeout: 600
 """Tests `howmany report --export` with MLflow, W&B, the parsers of prometheus_client (tools.txt) and node_exporter. The
 exports are written without a network, if the system allows a namespace."""
-import fcntl
 import json
 import os
 import pathlib
@@ -14,6 +13,7 @@ import sys
 import unittest
 import urllib.request
 
+import packed
 import programs
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -72,28 +72,10 @@ print(json.dumps([read(module.text_string_to_metric_families) for module in (ope
 """
 
 
-def libraries():
-    """Returns the Python of a virtual environment with the libraries, kept for the next run. Skips the test if they
-    cannot be installed."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "howmany"
-    cache.mkdir(parents=True, exist_ok=True)
-    venv = cache / "export"
-    with open(cache / "export.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (venv / TOOLS.name).exists() or (venv / TOOLS.name).read_text() != TOOLS.read_text():
-            for command in ([sys.executable, "-m", "venv", "--clear", venv],
-                            [venv / "bin/pip", "install", "--quiet", "--retries", "10", "-r", TOOLS]):
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    raise unittest.SkipTest(f"no libraries: {done.stderr[-300:]}")
-            shutil.copy(TOOLS, venv)
-    return venv / "bin/python"
-
-
 class Libraries(programs.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.python = libraries()
+        cls.python = packed.tools(TOOLS) / "python"
         allowed = shutil.which("unshare") and subprocess.run([*OFFLINE, "true"], capture_output=True, check=False)
         cls.offline = OFFLINE if allowed and allowed.returncode == 0 else []
 
