@@ -78,7 +78,7 @@ def main():
     time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
     batch = int(a.get("batch-per-device") or a["global-batch"])
     rng = random.Random(f"{a.get('seed')}{a['mode']}{n}{os.getpid()}")
-    noise = float(os.environ.get("FAKE_NOISE", "0.005"))
+    noise = float(os.environ.get("FAKE_NOISE", "0.001"))
     drift = rng.gauss(1, noise)
     seconds = [step_seconds(n, weak, a["mode"]) * drift * rng.gauss(1, noise) for _ in range(20)]
     median = sorted(seconds)[10]
