@@ -44,7 +44,7 @@ struct ScriptCommand {
   int threads = 1;               // per rank
   double seconds = 3;            // of timed steps
   int max_steps = 10'000;        // timed
-  int detail_steps = 0;          // after the timed ones, for DistributedDataParallel's own figures
+  int detail_steps = 0;          // after the timed ones: the most (torch_hook/detail.py)
   bool count_memory = false;     // of a step (torch_hook/memory.py)
   bool try_ddp = false;          // put DistributedDataParallel around the model
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show

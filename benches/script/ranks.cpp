@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "benches/script/evidence.h"
 #include "benches/script/pace.h"
 #include "benches/script/record.h"
 #include "core/base/error.h"
@@ -209,7 +210,6 @@ std::map<std::string, double> counters_of(const std::vector<RankRecord>& records
   counters[metric::kPeakBytesPerDevice] = peak;
   counters[metric::kCycles] = static_cast<double>(first.cycles.size());
   if (first.wrapped) counters[metric::kWrappedFraction] = *first.wrapped;
-  for (const auto& [key, value] : first.ddp) counters["ddp_" + key] = value;
   for (const auto& [key, value] : first.memory) counters[key] = value;
   return counters;
 }
@@ -291,6 +291,10 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
     all.cycles.push_back({static_cast<size_t>(cycle.first - first.first),
                           static_cast<size_t>(cycle.last - first.first)});
   steps.logged = logged_of(first);
+  if (steps.logged.empty()) {
+    const Window timed = timed_window(first);
+    steps.why = evidence_json(records, timed.first, timed.last, !first.cycles.empty());
+  }
   const double shares = static_cast<double>(expected.world) / expected.processes;
   steps.global_batch = static_cast<int64_t>(std::llround(quantile(all.samples, 0.5) * shares));
   HM_ENSURE(steps.global_batch > 0, kNoSamples);

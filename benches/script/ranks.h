@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct ScriptSteps {
   std::map<std::string, double> counters;  // the shares of a step, bytes, warm-up steps
   std::vector<std::string> flags;          // "data wait not visible"
   std::vector<LoggedStep> logged;          // of a rehearsal, as rank 0 ran them
+  nlohmann::ordered_json why;              // see evidence.h; null: of a rehearsal
 };
 
 // The ranks of a script's group, and how many of them are processes. A rehearsal has fewer. 0 and

@@ -42,11 +42,48 @@ void take_start(const JsonNode& line, RankRecord& record) {
     record.parameters = count->integer_between(0, kMostSamples);
 }
 
+std::vector<JsonNode> three(const JsonNode& node) {
+  std::vector<JsonNode> members = node.items();
+  if (members.size() != 3) node.fail("needs three members");
+  return members;
+}
+
+void take_detail(const JsonNode& line, RankRecord& record) {
+  RankDetail detail{.step = static_cast<int64_t>(record.steps.size()) - 1,
+                    .mode = line.at("mode").string()};
+  detail.began = line.at("began_s").number();
+  detail.own = not_negative(line.at("own_s"));
+  for (const JsonNode& span : line.at("spans").items()) {
+    const std::vector<JsonNode> members = three(span);
+    detail.spans.push_back({members[0].string(), members[1].number(), not_negative(members[2])});
+  }
+  for (const JsonNode& bucket : line.at("buckets").items()) {
+    const std::vector<JsonNode> members = three(bucket);
+    detail.buckets.push_back({not_negative(members[0]), members[1].number(), members[2].number()});
+  }
+  record.details.push_back(std::move(detail));
+}
+
+RankPhases phases_of(const JsonNode& node) {
+  return {.data = not_negative(node.at("data_s")),
+          .epochs = not_negative(node.at("epochs_s")),
+          .outside = not_negative(node.at("outside_s")),
+          .backward = not_negative(node.at("backward_s")),
+          .optimizer = not_negative(node.at("optimizer_s")),
+          .blocked = not_negative(node.at("blocked_s"))};
+}
+
 void take_step(const JsonNode& line, RankRecord& record) {
-  record.steps.push_back({not_negative(line.at("s")), not_negative(line.at("wait_s")),
-                          not_negative(line.at("backward_s")), not_negative(line.at("optimizer_s")),
-                          line.at("samples").integer_between(0, kMostSamples),
-                          line.at("forwarded").integer_between(0, kMostSamples)});
+  RankStep step{not_negative(line.at("s")),
+                not_negative(line.at("wait_s")),
+                not_negative(line.at("backward_s")),
+                not_negative(line.at("optimizer_s")),
+                line.at("samples").integer_between(0, kMostSamples),
+                line.at("forwarded").integer_between(0, kMostSamples)};
+  step.phases = phases_of(line.at("phases"));
+  step.cpu = not_negative(line.at("cpu_s"));
+  record.steps.push_back(step);
+  if (line.find("mode")) take_detail(line, record);
 }
 
 std::optional<double> figure(const JsonNode& line, const char* key) {
@@ -106,6 +143,17 @@ RankExchange exchange_of(const JsonNode& node) {
   return exchange;
 }
 
+void take_figures(const JsonNode& detail, RankRecord& record) {
+  record.own_hook = detail.at("own_hook").boolean();
+  record.cores = detail.at("cores").integer_between(1, kMostRanks);
+  if (!detail.find("find_unused")) return;
+  record.ddp = {.find_unused = detail.at("find_unused").boolean(),
+                .static_graph = detail.at("static_graph").boolean(),
+                .bucket_view = detail.at("bucket_view").boolean(),
+                .has_unused = detail.at("has_unused").boolean(),
+                .bucket_cap = not_negative(detail.at("bucket_cap"))};
+}
+
 void take_end(const JsonNode& line, RankRecord& record) {
   record.ended = true;
   record.complete = line.at("complete").boolean();
@@ -116,6 +164,12 @@ void take_end(const JsonNode& line, RankRecord& record) {
   record.by_backward = line.at("by_backward").boolean();
   if (const auto exchange = line.find("exchange")) record.exchange = exchange_of(*exchange);
   record.wrapped = figure(line, "wrapped");
+  record.recording = not_negative(line.at("recording_s"));
+  record.persistent_workers = line.at("persistent_workers").boolean();
+  record.loader_cpu = figure(line, "loader_cpu_s").value_or(0);
+  if (const auto workers = line.find("workers"))
+    record.workers = workers->integer_between(0, kMostTurns);
+  if (const auto detail = line.find("detail")) take_figures(*detail, record);
   if (!record.complete && !line.find("first")) return;
   const auto count = static_cast<int64_t>(record.steps.size());
   record.first = line.at("first").integer_between(0, count - 1);
@@ -123,9 +177,6 @@ void take_end(const JsonNode& line, RankRecord& record) {
   if (const auto cycles = line.find("cycles")) take_cycles(*cycles, record);
   record.alone = figure(line, "alone").value_or(0);
   if (!record.complete) return;
-  if (const auto ddp = line.find("ddp"))
-    for (const char* key : {"forward_s", "backward_s", "communication_s", "overlap_s"})
-      if (const auto value = ddp->find(key)) record.ddp[key] = not_negative(*value);
   if (const auto memory = line.find("memory"))
     for (const auto& [key, metric] : kMemory) record.memory[metric] = not_negative(memory->at(key));
 }

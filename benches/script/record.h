@@ -18,9 +18,38 @@ namespace howmany::benches {
 // The hook makes this file in the folder if it fails.
 constexpr const char* kFailedFile = "/failed";
 
+// Seconds by the clock of the device (torch_hook/howmany_hook/phases.py).
+struct RankPhases {
+  double data = 0, epochs = 0, outside = 0, backward = 0, optimizer = 0, blocked = 0;
+};
+
 struct RankStep {
   double seconds = 0, wait = 0, backward = 0, optimizer = 0;
   int64_t samples = 0, forwarded = 0;  // of the loader's batches; of the model's inputs
+  RankPhases phases = {};
+  double cpu = 0;  // CPU seconds of the process
+};
+
+// Seconds since the step began.
+struct RankSpan {
+  std::string phase;
+  double at = 0, seconds = 0;
+};
+struct RankBucket {
+  double bytes = 0, at = 0, ended = 0;  // ready, and exchanged
+};
+// A step after the timed ones (torch_hook/howmany_hook/detail.py).
+struct RankDetail {
+  int64_t step = 0;
+  std::string mode;
+  double began = 0, own = 0;  // by the clock of the host; seconds that only recording took
+  std::vector<RankSpan> spans = {};
+  std::vector<RankBucket> buckets = {};
+};
+// Of DistributedDataParallel.
+struct RankDdp {
+  bool find_unused = false, static_graph = false, bucket_view = false, has_unused = false;
+  double bucket_cap = 0;  // bytes
 };
 
 // Steps with one number of loader workers. Absent figures were not measured.
@@ -63,13 +92,20 @@ struct RankRecord {
   bool optimizer_in_backward = false;  // its time is part of that of backward
   int64_t first = 0, last = -1;        // timed; last < first: none. Those of a script that ended by
                                        // itself are known to rank 0
-  std::map<std::string, double> ddp;
+  std::optional<RankDdp> ddp;      // absent: another parallelism, or no steps after the timed ones
+  bool own_hook = false;           // of communication, by the script
+  int64_t cores = 0;               // 0: unknown
+  double recording = 0;            // seconds of a step that the hook takes
+  std::optional<int64_t> workers;  // of the loader that trains
+  bool persistent_workers = false;
+  double loader_cpu = 0;                 // CPU seconds of a fetch without workers
   std::map<std::string, double> memory;  // bytes, by the key of the metric; empty: not counted
   std::vector<RankCycle> cycles;         // in order, among the timed steps
   double alone = 0;                      // share of the time of long steps that did not recur
   std::optional<RankExchange> exchange;  // absent: the parallelism exchanges, or it is unknown
   std::optional<double> wrapped;         // share of the optimized parameters, of --try-ddp
   std::vector<RankStep> steps;
+  std::vector<RankDetail> details;  // by step
   std::vector<RankTurn> turns;
   std::vector<RankCollective> collectives;
 };

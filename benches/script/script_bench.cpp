@@ -26,7 +26,7 @@ namespace howmany::benches {
 namespace {
 
 constexpr const char* kName = "script_bench";
-constexpr int kDetailSteps = 3;
+constexpr int kDetailSteps = 70;  // the most
 
 int devices_of(const ScriptCommand& command) {
   return command.rehearsal.given() ? command.rehearsal.world : command.ranks;
@@ -59,7 +59,8 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
                      {parameter::kDevices, std::to_string(devices_of(flags.command))},
                      {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
       .world = steps.ranks,
-      .steps = steps_json(steps.logged)};
+      .steps = steps_json(steps.logged),
+      .why = steps.why};
   if (flags.command.rehearsal.given()) line.parameters[parameter::kEvidence] = "rehearsed";
   if (steps.global_batch > 0)
     line.parameters[parameter::kGlobalBatch] = std::to_string(steps.global_batch);
@@ -102,7 +103,7 @@ ScriptSteps run_hooked(ScriptCommand command, double timeout_seconds, TrainingPr
 void run_case(benchmark::State& state, const ScriptFlags& flags) {
   try {
     ScriptCommand command = flags.command;
-    if (command.ranks > 1 || command.rehearsal.given()) command.detail_steps = kDetailSteps;
+    if (!command.rehearsal.given() && !command.any_world) command.detail_steps = kDetailSteps;
     const double timeout = command.seconds + flags.run_timeout;
     TrainingProcess process;
     const ScriptSteps steps =

@@ -10,6 +10,7 @@ inline constexpr const char* kConverged = "converged";
 inline constexpr const char* kFlags = "flags";
 inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kWorld = "world";
+inline constexpr const char* kWhy = "why";      // of a script: where the time of its steps goes
 inline constexpr const char* kSteps = "steps";  // of a rehearsal: {"s", "collectives"}
 
 }  // namespace howmany::sample_line

@@ -24,7 +24,14 @@ class Kinds(Measured):
 
     def test_ddp(self):
         row, line = self.check("ddp.py", 128, "ddp", "gloo", devices=2)
-        self.assertGreater(row["ddp_communication_s"], 0)
+        why = line["why"]
+        self.assertTrue(why["ddp"])
+        self.assertEqual({one["mode"] for one in why["steps"]}, {"synced", "noop", "alone"})
+        for step in why["steps"]:
+            self.assertEqual(len(step["ranks"]), 2)
+            for rank in step["ranks"] if step["mode"] == "synced" else []:
+                self.assertEqual(sum(size for size, _, _ in rank["buckets"]), row["gradient_bytes"])
+                self.assertGreater(rank["blocked_s"], 0)
         if len(os.sched_getaffinity(0)) > 1:  # each rank has cores of its own
             self.assertNotIn("oversubscribed", line["flags"])
 

@@ -42,8 +42,7 @@ class Rehearsed(Measured):
                 end = max(end, one["at_s"]) + one["s"]
             self.assertGreaterEqual(step["s"], end)
             self.assertEqual(sum(one["bytes"] for one in step["collectives"]), row["gradient_bytes"])
-        seconds = sum(one["s"] for one in line["steps"][-1]["collectives"])
-        self.assertGreaterEqual(row["ddp_communication_s"], seconds)
+        self.assertNotIn("why", line)
 
     @programs.nightly
     def test_a_collective_takes_its_time_from_the_cores(self):

@@ -16,6 +16,7 @@ Clocks. No time of one rank is compared with that of another. Steps are indices,
 import dataclasses
 import json
 import os
+import statistics
 import time
 
 from howmany_hook import cycles
@@ -25,6 +26,8 @@ FEWEST_TIMED = 5
 AHEAD = 2
 CHANGED = 3  # steps in a row
 LONGEST = 5  # times the seconds: waits no longer for counts to settle, or for whole cycles
+DETAIL, MOST_DETAIL = 0.5, 8  # of the seconds: for the steps after the timed ones; times as long at most, for the
+FEWEST_DETAIL = 7  # steps
 LOOK = 0.1  # of the time, between two looks at the cycles
 EXPECTED = 0.75  # of the seconds: rank 0 announces no end before
 
@@ -94,6 +97,10 @@ class Agreement:
         self._entered = now if self._entered is None else self._entered
         return now - self._entered >= EXPECTED * self._settings.seconds or index >= self._settings.max_steps - AHEAD
 
+    def passed(self, count):
+        """Returns the Steps if all timed ones are among `count` steps, else None."""
+        return self._steps if self._steps is not None and self._steps.last < count else None
+
     def so_far(self, count):
         """Returns the Steps of a script that ended by itself after `count` steps; None if too few were timed. If it still
         warmed up, half of its steps were for that."""
@@ -117,12 +124,18 @@ class Agreement:
         if timed < self._settings.max_steps - AHEAD and not self._is_over(now, late):
             return None
         last = index + AHEAD
-        steps = Steps(self._first, last, last + self._settings.detail)
+        steps = Steps(self._first, last, last + self._more_steps())
         if self._store:
             self._store.announce_steps(dataclasses.asdict(steps))
         elif self._settings.rank == 0:
             write_whole(self._path, dataclasses.asdict(steps))
         return steps
+
+    def _more_steps(self):
+        """After the timed ones (detail.py)."""
+        fits = DETAIL * self._settings.seconds / statistics.median(self._durations)
+        fewest = min(FEWEST_DETAIL, self._settings.detail)
+        return min(self._settings.detail, max(fewest, int(fits))) if MOST_DETAIL * fits >= fewest else 0
 
     def _has_changed(self, counts):
         """True if steps in a row have counts that no others had."""

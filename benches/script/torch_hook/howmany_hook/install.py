@@ -16,7 +16,7 @@ from torch._C._dynamo import eval_frame
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
-from howmany_hook import place, process, rehearsal, wrap
+from howmany_hook import phases, place, process, rehearsal, wrap
 from howmany_hook.forward import Forward
 from howmany_hook.loaders import Switch
 from howmany_hook.memory import StepMemory
@@ -74,7 +74,8 @@ def install(settings):
     place.bind(settings)
     if settings.try_ddp:
         wrap.show_own_gpu(settings)
-    session, guard = Session(settings), guard_of(settings)
+    guard = guard_of(settings)
+    session = Session(settings, guard)
     guard(process.describe, settings)
     if settings.rehearse and "LOCAL_RANK" in os.environ:
         session.rehearse(rehearsal.Rehearsal(settings.rehearse))
@@ -90,6 +91,8 @@ def install(settings):
     optimizers.register_optimizer_step_post_hook(functools.partial(guard, session.optimizer_stepped))
     _watch_loaders(session, guard)
     _watch_backward(session, guard)
+    if not settings.memory:
+        phases.watch_collectives(session.phases, guard, _skipped)
     atexit.register(guard, process.describe, settings)
     atexit.register(guard, write_exception, settings.out)
     atexit.register(guard, session.finish)  # runs first
@@ -115,14 +118,37 @@ def _watch_loaders(session, guard):
     @functools.wraps(fetch)
     @_skipped
     def timed(self):
-        start, batch = clock(), None
+        guard(session.phases.fetches)
+        start, cpu, batch = clock(), time.thread_time(), None
         try:
             batch = fetch(self)
             return batch
         finally:
-            guard(session.fetched, id(self._dataset), self._num_workers, batch, clock() - start)
+            guard(session.fetched, id(self._dataset), self, batch, clock() - start, time.thread_time() - cpu)
 
     iterator.__next__ = timed
+    if not session.takes_turns():
+        _watch_starts(session.phases, guard)
+
+
+def _watch_starts(phases, guard):
+    """An iterator starts its workers when it is made, or is reset if they are persistent."""
+    for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
+        for name in ("__init__", "_reset"):
+            setattr(kind, name, _timed_start(getattr(kind, name), phases, guard))
+
+
+def _timed_start(start, phases, guard):
+    @functools.wraps(start)
+    @_skipped
+    def timed(self, loader, *args, **kwargs):
+        guard(phases.begins, "epochs")
+        try:
+            return start(self, loader, *args, **kwargs)
+        finally:
+            guard(phases.ends, "epochs", id(loader.dataset))
+
+    return timed
 
 
 def _watch_backward(session, guard):
@@ -132,6 +158,8 @@ def _watch_backward(session, guard):
     @functools.wraps(run)
     @_skipped
     def timed(outputs, *args, **kwargs):
+        if session.depth == 0:
+            guard(session.phases.goes_backward)
         start = clock()
         session.depth += 1
         try:

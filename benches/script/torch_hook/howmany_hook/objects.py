@@ -58,28 +58,6 @@ def _fsdp():
     return tuple(getattr(fsdp, name) for name in names if hasattr(fsdp, name))
 
 
-def time_parts(modules):
-    """From the next step on, DDP times its own parts, which synchronises."""
-    for module in modules:
-        module._set_ddp_runtime_logging_sample_rate(1)
-
-
-def ddp_figures(module):
-    data = module._get_ddp_logging_data()
-    seconds = {
-        key: data[name] * 1e-9
-        for key, name in {
-            "forward_s": "forward_compute_time",
-            "backward_s": "backward_compute_time",
-            "communication_s": "backward_comm_time",
-            "overlap_s": "backward_compute_comm_overlap_time",
-        }.items()
-        if data.get(name)
-    }
-    sizes = data.get("rebuilt_bucket_sizes") or data.get("bucket_sizes") or ""
-    return seconds | {"bucket_bytes": [int(size) for size in sizes.split(",") if size.strip()]}
-
-
 def wrapped_share():
     """Returns the share of the optimized parameters that DistributedDataParallel holds; None without an optimizer."""
     inside = {id(p) for module in ddp_modules() for p in module.parameters()}

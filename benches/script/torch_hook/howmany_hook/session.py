@@ -6,23 +6,26 @@ fetched batch came before. So gradient accumulation, two optimizers, optimizers 
 and optimizers within backward count as one step each. If there is no torch.optim.Optimizer, or none
 has stepped after many backward passes, each backward pass is a step.
 
-Time. On the CPU by time.perf_counter(). On a GPU a step lasts from one CUDA event to the next;
-    events are read after the last step, so no step is synchronised.
+Time. By the clock of the device (phases.py). On a GPU a step lasts from one CUDA event to the next. Events are read after
+    the last step, so no step is synchronised.
 Thread safety. Call from the thread that trains.
 """
 
 import collections
+import dataclasses
+import functools
 import os
 import time
 
 import torch
 
-from howmany_hook import cycles, objects, place, store
+from howmany_hook import cycles, detail, objects, place, store
 from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
 from howmany_hook.exchange import Exchange
 from howmany_hook.forward import First
 from howmany_hook.memory import FewSteps
+from howmany_hook.phases import Phases, Times
 from howmany_hook.record import Record
 
 clock = time.perf_counter
@@ -39,7 +42,9 @@ class Step:
     All steps are kept. Slots and few objects keep the garbage collector fast.
     """
 
-    __slots__ = ("seconds", "backward", "optimizer", "backwards", "passes", "loader", "loaders", "began", "counts", "collectives")
+    __slots__ = (
+        "seconds", "backward", "optimizer", "backwards", "passes", "loader", "loaders", "began", "counts", "collectives", "spans",
+    )  # fmt: skip
 
     def __init__(self):
         self.seconds = self.backward = self.optimizer = 0.0
@@ -50,6 +55,7 @@ class Step:
         self.began = 0.0  # time of the host
         self.counts = ()  # backward passes, samples, optimizers: while they change, nothing has settled
         self.collectives = ()  # of a rehearsal
+        self.spans = None  # by the clock of the device, see phases.py
 
     @property
     def wait(self):
@@ -61,9 +67,17 @@ class Step:
         return self.loaders[self.loader][1] if self.loader in self.loaders else 0
 
 
+@dataclasses.dataclass
+class Loader:
+    workers: int
+    persistent: bool
+    fetches: int = 0
+    cpu: float = 0.0  # seconds of all fetches, in the thread that trains
+
+
 class Session:
-    def __init__(self, settings):
-        self._settings = settings
+    def __init__(self, settings, guard):
+        self._settings, self._guard = settings, guard
         self._agreement = Agreement(settings)
         self._record = None
         self._forked = False  # a child process of the script measures nothing
@@ -79,10 +93,10 @@ class Session:
         self._optimizer_in_backward = False
         self._counted = None  # the first optimizer: its steps are counted
         self._passed = 0  # backward passes since an optimizer stepped
-        self._events = []  # on a GPU: one per end of a step, and the start
+        self.phases = Phases()
+        self._detail = None  # of the steps after the timed ones
         self._cuda = None  # unknown until a step ends
-        self._loaders = {}  # key: num_workers
-        self._ddp = []
+        self._loaders = {}  # key: Loader
         self._exchange = None  # of a group that shows no other
         self._model = First()
         self._forward = None
@@ -92,6 +106,9 @@ class Session:
         self._training = None  # key of the loader with the most fetches, when finished
         self._fed = True  # it gives each step its batch
         self._finished, self._steps_after = False, 0
+
+    def takes_turns(self):
+        return self._turns is not None
 
     def take_turns(self, turns):
         """Changes the loader while the script trains (turns.py)."""
@@ -111,17 +128,20 @@ class Session:
 
     # Events, from install.py.
 
-    def fetched(self, key, num_workers, batch, seconds):
-        """`batch` is None if the loader had no more."""
+    def fetched(self, key, loader, batch, seconds, cpu):
+        """`loader`: its iterator. `batch` is None if it had no more. `cpu`: seconds of this thread."""
+        self.phases.fetched(key, batch is not None and loader._num_yielded == 1)
         fetch = self._now.loaders.setdefault(key, [0, 0, 0.0])
         fetch[0] += 1
         fetch[1] += 0 if batch is None else samples_in(batch)
         fetch[2] += seconds
-        self._loaders[key] = num_workers
+        known = self._loaders.setdefault(key, Loader(loader._num_workers, bool(loader._persistent_workers)))
+        known.fetches, known.cpu = known.fetches + 1, known.cpu + cpu
         if batch is not None:
             self._last_loader = key
 
     def trains(self, module):
+        self.phases.trains()
         self._model(module)
         if self.memory:
             self.memory.trains(module)
@@ -130,6 +150,7 @@ class Session:
         """Raises SystemExit after the last step, if backward passes are the steps."""
         if self._finished or self._forked:
             return self._insist() if self._ends_step is accumulates else None
+        self.phases.went_backward()
         now = self._now
         now.backward += seconds
         now.loader = now.loader or self._last_loader
@@ -154,6 +175,8 @@ class Session:
 
     def optimizer_began(self, optimizer, args, kwargs):
         self._began[id(optimizer)] = clock()
+        if self.depth == 0:
+            self.phases.begins("optimizer")
         if self._exchange and optimizer is self._counted and not self._finished:
             self._exchange.stepping(len(self._steps), objects.parameters_of(optimizer))
 
@@ -167,6 +190,7 @@ class Session:
             self._optimizer_in_backward = True
         else:
             self._now.optimizer += seconds
+            self.phases.ends("optimizer")
         if self.memory:
             self.memory.stepped(optimizer)
         if id(optimizer) not in self._optimizers:
@@ -200,10 +224,7 @@ class Session:
         now = clock()
         if self._cuda is None:
             self._begin(outputs)
-        if self._cuda:
-            event = torch.cuda.Event(enable_timing=True)
-            event.record()
-            self._events.append(event)
+        self._now.spans = self.phases.take()
         if self.rehearsal:
             self._now.collectives = self.rehearsal.take_log()
             if len(self._steps) >= KEPT_STEPS:
@@ -213,6 +234,7 @@ class Session:
         self._now.began, self._now.seconds = self._last_end, now - self._last_end
         self._now.counts = self._counts(self._now)
         self._last_end = now
+        self._now.spans.began = self._now.began
         self._steps.append(self._now)
         self._now = Step()
         index = len(self._steps) - 1
@@ -221,11 +243,21 @@ class Session:
         steps = self._agreement.after(index, self._steps[-1])
         if steps is None:
             return
-        if index == steps.last and steps.stop > steps.last:
-            objects.time_parts(self._ddp)
+        if steps.last <= index < steps.stop:
+            self._goes_on(index - steps.last)
         if index >= steps.stop:
             self.finish(steps)
             raise SystemExit(0)
+
+    def _goes_on(self, count):
+        """After the timed steps. `count`: how many of these steps were taken."""
+        if self.rehearsal or self.memory or self._turns:
+            return
+        if self._detail is None:
+            self._detail = detail.Detail(self.phases, self._settings.tries)
+        self.phases.now.mode = self._detail.next(count)
+        if self._forward and self._steps[-1].loader is None and not detail.compiled():
+            self._forward.look_again(1)
 
     def _counts(self, step):
         index = len(self._steps)
@@ -260,11 +292,11 @@ class Session:
             self.memory.begin(self._cuda)
         elif self._cuda:
             torch.cuda.reset_peak_memory_stats()
+        if self._cuda:
+            self.phases.on_gpu()
         if self._ends_step is not None:
             self._gradient_bytes = objects.gradient_bytes(parameters)
         parallel = objects.parallelism(parameters, world)
-        if parallel == "ddp":
-            self._ddp = objects.ddp_modules()
         if parallel == "group" and not self.rehearsal and not self.memory:
             self._exchange = Exchange()
         self._record.start(self._start_line(parameters, world, backend, parallel))
@@ -295,8 +327,11 @@ class Session:
         if not self._steps:
             return
         self._training = self._turns.loader() if self._turns else self.training_loader()
+        if steps is None and isinstance(self._agreement, Agreement):
+            steps = self._agreement.passed(len(self._steps))
         timed = steps or self._agreement.so_far(len(self._steps))
         self._fed = self._is_fed()
+        self._times = Times([(step.spans, step.loaders) for step in self._steps], self.phases.clock)
         seconds = [self._seconds(index) for index in range(len(self._steps))]
         lines = [self._step_line(index, seconds[index]) for index in range(len(self._steps))]
         if self._turns and steps:
@@ -307,7 +342,7 @@ class Session:
         self._record.end(lines + [end])
 
     def _end_line(self, complete):
-        detail = complete and self._ddp and self._settings.detail > 0
+        training = self._loaders.get(self._training)
         return {
             "kind": "end",
             "complete": complete,
@@ -316,9 +351,12 @@ class Session:
             "optimizer_in_backward": self._optimizer_in_backward,
             "gradient_bytes": self._gradient_bytes,
             "loader": self._training is not None,
-            "workers": self._loaders.get(self._training),
+            "workers": training and training.workers,
             "peak_bytes": objects.peak_bytes(self._cuda),
-            "ddp": objects.ddp_figures(self._ddp[0]) if detail else None,
+            "loader_cpu_s": training.cpu / training.fetches if training and training.workers == 0 else None,
+            "persistent_workers": bool(training and training.persistent),
+            "recording_s": self.phases.cost(self._guard) / len(self._steps),
+            "detail": self._detail.figures() if self._detail else None,
             "exchange": self._exchange.line() if self._exchange else None,
             "wrapped": objects.wrapped_share() if self._settings.try_ddp and self._settings.world > 1 else None,
             "memory": self.memory.end() if self.memory else None,
@@ -354,6 +392,22 @@ class Session:
             "forwarded": self._settings.samples or forwarded,
             "fetches": fetches,
             "backwards": step.backwards,
+            "phases": {f"{name}_s": round(value, 9) for name, value in self._times.of(index).items()},
+            "cpu_s": round(step.spans.cpu, 6),
+        } | self._detail_members(step.spans)
+
+    def _detail_members(self, spans):
+        if not spans.mode:
+            return {}
+        between = self.phases.clock.between
+        since = functools.partial(between, spans.opened)
+        gap = [] if spans.gap_end is None else [["outside", 0.0, since(spans.gap_end)]]
+        return {
+            "mode": spans.mode,
+            "began_s": spans.began,
+            "own_s": spans.own,
+            "spans": gap + [[what, since(start), between(start, end)] for what, _, start, end in spans.all],
+            "buckets": [[b.bytes, since(b.at), since(b.ended)] for b in spans.buckets if b.ended is not None],
         }
 
     def _collective_lines(self, last):
@@ -378,13 +432,13 @@ class Session:
     def _since_begin(self, index, at):
         if isinstance(at, float):  # of a tensor on the CPU
             return at - self._steps[index].began
-        return self._events[index - 1].elapsed_time(at) * 1e-3
+        return self.phases.clock.between(self._steps[index].spans.opened, at)
 
     def _seconds(self, index):
         if not self._cuda or index == 0:
             return self._steps[index].seconds
-        self._events[index].synchronize()
-        return self._events[index - 1].elapsed_time(self._events[index]) * 1e-3
+        spans = self._steps[index].spans
+        return self.phases.clock.between(spans.opened, spans.closed)
 
 
 def _timed_line(timed, seconds):

@@ -4,7 +4,8 @@
 HOWMANY_SCRIPT_OUT        folder of the files, on the host of rank 0; absent: the hook does nothing
 HOWMANY_SCRIPT_SECONDS    time for the timed steps
 HOWMANY_SCRIPT_MAX_STEPS  largest number of timed steps
-HOWMANY_SCRIPT_DETAIL     steps after the timed ones in which DDP's own figures are read
+HOWMANY_SCRIPT_DETAIL     the most steps after the timed ones, see detail.py
+HOWMANY_SCRIPT_TRY        what these steps also try, such as "bf16"
 HOWMANY_SCRIPT_SAMPLES    samples per step and rank, if the batches do not show them
 HOWMANY_SCRIPT_TRY_DDP    1: put DistributedDataParallel around the model, see wrap.py
 HOWMANY_SCRIPT_WORKERS    numbers of loader workers that take turns, such as "0,1,2"; see turns.py. With it:
@@ -51,6 +52,7 @@ class Settings:
     seconds: float
     max_steps: int
     detail: int
+    tries: list
     samples: int
     cores: list
     try_ddp: bool
@@ -76,6 +78,7 @@ class Settings:
             seconds=float(get("HOWMANY_SCRIPT_SECONDS", "3")),
             max_steps=int(get("HOWMANY_SCRIPT_MAX_STEPS", "10000")),
             detail=int(get("HOWMANY_SCRIPT_DETAIL", "0")),
+            tries=[one for one in get("HOWMANY_SCRIPT_TRY", "").split(",") if one],
             samples=int(get("HOWMANY_SCRIPT_SAMPLES", "0")),
             cores=core_lists(get("HOWMANY_SCRIPT_CORES", "")),
             try_ddp=get("HOWMANY_SCRIPT_TRY_DDP") == "1",

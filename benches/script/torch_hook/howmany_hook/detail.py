@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the steps after the timed ones run, to show where the time of a step goes.
+
+synced   as the timed ones. A communication hook of DistributedDataParallel notes when each bucket is ready and when it is
+         exchanged
+noop     likewise, with a collective that does nothing: the work of DistributedDataParallel itself
+alone    DistributedDataParallel only passes its calls on: each rank trains by itself
+narrow   as alone, with as many threads as the rank has cores. Only if it has more threads than cores
+bf16     likewise as synced, with gradients as bfloat16 (--try)
+settle   as synced, not counted: the ranks meet again
+
+The modes take turns, in the same order on all ranks. The parameters of the ranks differ from then on. The command ends after
+these steps.
+
+Left out. Without DistributedDataParallel all steps are synced, or narrow. Likewise if torch.compile has seen frames, if the
+    script has a communication hook of its own or scales its loss (a rank may then skip a step), or within join().
+Cost. The hook divides the gradients in a pass of its own, which is timed and left out. NCCL divides them itself.
+"""
+
+import dataclasses
+import functools
+import os
+import sys
+
+import torch
+
+from howmany_hook import objects
+
+
+@dataclasses.dataclass
+class Bucket:
+    bytes: int
+    at: object  # marks
+    ended: object = None
+
+
+class Detail:
+    def __init__(self, phases, tries):
+        self._phases = phases
+        self.modules = objects.ddp_modules()
+        self._threads, self._cores = torch.get_num_threads(), len(os.sched_getaffinity(0))
+        self.own_hook = any(module._comm_hooks for module in self.modules)
+        plain = bool(self.modules) and not compiled() and not any(map(_is_special, self.modules))
+        self.records = plain and not self.own_hook
+        if self.records:
+            for module in self.modules:
+                module.register_comm_hook(module.process_group, self._hook)
+        alone = plain and not _scales()
+        if alone:
+            self._watch_forward()
+        self._bf16 = _bf16_hook() if "bf16" in tries else None
+        self._mode = ""
+        self._order = self._order_of(alone, tries)
+
+    def _order_of(self, alone, tries):
+        """An odd number, so that ranks that are slow in turn are seen in all modes."""
+        narrow = ["narrow"] if self._threads > self._cores and not compiled() else []
+        if not alone and not self.records:
+            return ["synced", "synced", *narrow]
+        tried = ["bf16"] if self.records and "bf16" in tries else []
+        noop = ["noop"] if self.records and alone else []
+        order = ["settle", "synced", "synced", *tried, *noop, *(["alone", *narrow] if alone else [])]
+        return order if len(order) % 2 else [*order[:1], "synced", *order[1:]]
+
+    def next(self, count):
+        """Call at the end of each step, with the number of steps after the timed ones. Returns the mode of the next one."""
+        self._mode = self._order[count % len(self._order)]
+        if "narrow" in self._order:
+            torch.set_num_threads(self._cores if self._mode == "narrow" else self._threads)
+        return self._mode
+
+    def figures(self):
+        """For the record; null members without DistributedDataParallel."""
+        names = ("find_unused", "static_graph", "bucket_view", "bucket_cap", "has_unused")
+        line = dict.fromkeys(names) | {"own_hook": self.own_hook, "cores": self._cores}
+        if not self.modules:
+            return line
+        module = self.modules[0]
+        data = module._get_ddp_logging_data()
+        return line | {
+            "find_unused": bool(module.find_unused_parameters),
+            "static_graph": bool(module.static_graph),
+            "bucket_view": bool(module.gradient_as_bucket_view),
+            "bucket_cap": int(data.get("bucket_cap_bytes") or 0),
+            "has_unused": bool(data.get("unused_parameter_size")),
+        }
+
+    def _hook(self, group, bucket):
+        tensor = bucket.buffer()
+        if self._mode == "noop":
+            self._saw(tensor)
+            return _completed(tensor)
+        if self._mode == "bf16":
+            return self._bf16(group, bucket)
+        operation = torch.distributed.ReduceOp.SUM
+        if torch.distributed.get_backend(group) == "nccl":
+            operation = torch.distributed.ReduceOp.AVG
+        else:
+            with self._phases.own_time():
+                tensor.div_(group.size())
+        one = self._saw(tensor)
+        future = torch.distributed.all_reduce(tensor, op=operation, group=group, async_op=True).get_future()
+
+        def exchanged(done):
+            one.ended = self._phases.clock.mark()
+            return done.value()[0]
+
+        return future.then(exchanged)
+
+    def _saw(self, tensor):
+        one = Bucket(tensor.numel() * tensor.element_size(), self._phases.clock.mark())
+        self._phases.now.buckets.append(one)
+        return one
+
+    def _watch_forward(self):
+        ddp = torch.nn.parallel.DistributedDataParallel
+        forward = ddp.forward
+
+        @functools.wraps(forward)
+        def passed_on(module, *args, **kwargs):
+            if self._mode not in ("alone", "narrow"):
+                return forward(module, *args, **kwargs)
+            if module.device_ids:
+                to = torch.device(module.device_type, module.device_ids[0])
+                args, kwargs = torch.distributed.utils._to_kwargs(args, kwargs, to, module.use_side_stream_for_tensor_copies)
+                args, kwargs = args[0], kwargs[0]
+            return module.module(*args, **kwargs)
+
+        ddp.forward = passed_on
+
+
+def _bf16_hook():
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    return default_hooks.bf16_compress_hook
+
+
+def _completed(tensor):
+    future = torch.futures.Future(devices=[tensor.device] if tensor.is_cuda else [])
+    future.set_result(tensor)
+    return future
+
+
+def _is_special(module):
+    return module._join_config.enable or getattr(module, "mixed_precision", None) is not None
+
+
+def _scales():
+    return bool(objects.objects_of((torch.amp.GradScaler,)))
+
+
+def compiled():
+    frames = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", 0)
+    return frames > 0
