@@ -207,6 +207,7 @@ void add_hook(std::vector<std::string>& all, const ScriptCommand& command,
   all.push_back(fmt::format("HOWMANY_SCRIPT_DETAIL={}", command.detail_steps));
   all.push_back(fmt::format("HOWMANY_SCRIPT_SAMPLES={}", command.samples_per_step));
   if (command.try_ddp) all.emplace_back("HOWMANY_SCRIPT_TRY_DDP=1");
+  if (command.tries) all.emplace_back("HOWMANY_SCRIPT_TRY=bf16");
   if (command.count_memory) all.emplace_back("HOWMANY_SCRIPT_MEMORY=1");
   if (command.rehearsal.given())
     all.push_back("HOWMANY_SCRIPT_REHEARSE=" + command.rehearsal.costs);

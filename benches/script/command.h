@@ -47,6 +47,7 @@ struct ScriptCommand {
   int detail_steps = 0;          // after the timed ones: the most (torch_hook/detail.py)
   bool count_memory = false;     // of a step (torch_hook/memory.py)
   bool try_ddp = false;          // put DistributedDataParallel around the model
+  bool tries = false;            // changes that may help, in the steps after the timed ones
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show
   // If given, the rate is read from the lines that the command prints (rate.h), without the hook.
   std::string rate = {};

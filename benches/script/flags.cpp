@@ -66,6 +66,7 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   int ranks = 1;
   add_option(app, flag::kRanks, ranks)->check(whole_between(0, 4096));
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
+  add_switch(app, flag::kTry, flags.command.tries);
   add_switch(app, flag::kCountMemory, flags.command.count_memory);
   add_option(app, flag::kRehearse, flags.command.rehearsal.costs, "");
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());

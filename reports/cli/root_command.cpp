@@ -192,6 +192,7 @@ void add_gpus(CLI::App& app, const Words& command, int& code) {
   add_option(app, flag::kSamplesPerStep, a.samples_per_step, "from its batches")
       ->check(whole_between(1, kMaxBatch));
   add_switch(app, flag::kTryDdp, a.try_ddp);
+  add_switch(app, flag::kTry, a.tries);
   add_option(app, flag::kStartTimeout, a.start_timeout, "120")->check(above_zero());
   add_option(app, flag::kRate, a.rate, "")->check(not_empty());
   add_switch(app, flag::kPrivate, a.keep_private);

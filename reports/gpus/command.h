@@ -37,7 +37,7 @@ struct Arguments : AnswerArguments {
   std::optional<int64_t> samples_per_step;
   std::string rate;
   bool keep_private = false, in_copy = false;
-  bool try_ddp = false;
+  bool try_ddp = false, tries = false;
   std::vector<int> nodes, counts;               // of whole nodes; of devices
   std::string hosts;                            // a file
   std::optional<int> up_to;                     // devices; more than there are

@@ -101,6 +101,7 @@ Script read_script(const JsonNode& node) {
   script.samples_per_step = node.at("samples-per-step").integer_between(0, kMaxPlanBatch);
   script.alone = node.at("alone").boolean();
   script.try_ddp = node.at("try-ddp").boolean();
+  if (const auto tries = node.find("try")) script.tries = tries->boolean();
   if (const auto copy = node.find("in-copy")) script.in_copy = copy->boolean();
   if (const auto keep = node.find("private")) script.keep_private = keep->boolean();
   if (const auto words = node.find("words")) script.words = words->strings();
@@ -265,6 +266,7 @@ nlohmann::ordered_json to_json(const Request& request) {
                      {"samples-per-step", request.script.samples_per_step},
                      {"alone", request.script.alone},
                      {"try-ddp", request.script.try_ddp},
+                     {"try", request.script.tries},
                      {"in-copy", request.script.in_copy},
                      {"private", request.script.keep_private},
                      {"one-rank", request.script.one_rank},

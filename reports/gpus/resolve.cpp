@@ -161,6 +161,7 @@ void resolve_script(const Arguments& arguments, Request& request,
     throw InputError(fmt::format("no program \"{}\" in PATH", arguments.command[0]));
   request.script.samples_per_step = arguments.samples_per_step.value_or(0);
   request.script.try_ddp = arguments.try_ddp;
+  request.script.tries = arguments.tries;
   request.script.rate = arguments.rate;
   if (arguments.start_timeout) request.script.start_timeout = *arguments.start_timeout;
   if (arguments.run_timeout)
@@ -247,6 +248,7 @@ void refuse_options_of_models(const Arguments& a) {
 void refuse_options_of_scripts(const Arguments& a) {
   const char* const given = a.samples_per_step ? flag::kSamplesPerStep.name
                             : a.try_ddp        ? flag::kTryDdp.name
+                            : a.tries          ? flag::kTry.name
                             : !a.rate.empty()  ? flag::kRate.name
                             : a.in_copy        ? flag::kInCopy.name
                             : a.start_timeout  ? flag::kStartTimeout.name

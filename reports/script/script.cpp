@@ -73,6 +73,7 @@ Words on_nodes(const Script& script, const Nodes& nodes, int count, int ranks) {
 Words flags_of(const Script& script) {
   Words flags;
   if (script.try_ddp) flags.emplace_back(flag::kTryDdp);
+  if (script.tries) flags.emplace_back(flag::kTry);
   if (script.in_copy) flags.emplace_back(flag::kInCopy);
   if (script.keep_private) flags.emplace_back(flag::kPrivate);
   if (!script.rate.empty()) flags.insert(flags.end(), {flag::kRate, script.rate});

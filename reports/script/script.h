@@ -25,6 +25,7 @@ struct Script {
   bool one_rank = false;          // `words` with one rank differ from `one`: a row of their own
   int own_ranks = 0;              // it starts this number of ranks itself, whatever the devices
   bool try_ddp = false;           // put DistributedDataParallel around its model
+  bool tries = false;             // changes that may help, see reports/why/help.h
   bool in_copy = false;           // runs in a copy of the current folder
   bool keep_private = false;      // `name` is "script", and errors quote none of its messages
   std::string rate;               // pattern of the lines with its rate; empty: the hook measures
