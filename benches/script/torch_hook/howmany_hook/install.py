@@ -41,14 +41,16 @@ def _skipped(function):
 
 def guard_of(settings):
     """Returns a function that makes calls of a Session, until one fails. torch.compile traces none of them.
-    torch.compiler.disable would do so too, but imports the compiler, which takes a second."""
-    working = True
+    torch.compiler.disable would do so too, but imports the compiler, which takes a second. Its attribute `spent` returns the
+    seconds of all calls."""
+    working, spent = True, 0.0
 
     @_skipped
     def guard(call, *arguments):
-        nonlocal working
+        nonlocal working, spent
         if not working:
             return
+        start = clock()
         callback = eval_frame.set_eval_frame(None)
         try:
             call(*arguments)
@@ -57,7 +59,9 @@ def guard_of(settings):
             write_failure(settings, error)
         finally:
             eval_frame.set_eval_frame(callback)
+            spent += clock() - start
 
+    guard.spent = lambda: spent
     return guard
 
 

@@ -95,19 +95,16 @@ class Phases:
         self._open = {}  # phase: mark
         self._was_backward, self._buckets_before = False, 0
         self._cpu = time.process_time()
-        self.calls = 0  # for the cost of recording
 
     def begins(self, what):
         """Of calls within calls, the first begin and the first end count."""
         if what not in self._open:
             self._open[what] = self.clock.mark()
-        self.calls += 1
 
     def ends(self, what, key=None):
         start = self._open.pop(what, None)
         if start is not None:
             self.now.all.append((what, key, start, self.clock.mark()))
-        self.calls += 1
 
     def fetches(self):
         self.begins("data")
@@ -149,16 +146,6 @@ class Phases:
         done.cpu, self._cpu = cpu - self._cpu, cpu
         self.now, self._was_backward = Spans(done.closed), False
         return done
-
-    def cost(self, guard):
-        """Returns the seconds of all calls so far, from the time of some more."""
-        spare = Phases()
-        spare.clock, count = self.clock, 200
-        start = time.perf_counter()
-        for _ in range(count // 2):
-            guard(spare.begins, "backward")
-            guard(spare.ends, "backward")
-        return (time.perf_counter() - start) / count * self.calls
 
     def on_gpu(self):
         """Marks are events from now on. Call between steps."""

@@ -44,6 +44,7 @@ class Step:
 
     __slots__ = (
         "seconds", "backward", "optimizer", "backwards", "passes", "loader", "loaders", "began", "counts", "collectives", "spans",
+        "spent",
     )  # fmt: skip
 
     def __init__(self):
@@ -56,6 +57,7 @@ class Step:
         self.counts = ()  # backward passes, samples, optimizers: while they change, nothing has settled
         self.collectives = ()  # of a rehearsal
         self.spans = None  # by the clock of the device, see phases.py
+        self.spent = 0.0  # by the hook, until its end
 
     @property
     def wait(self):
@@ -234,7 +236,7 @@ class Session:
         self._now.began, self._now.seconds = self._last_end, now - self._last_end
         self._now.counts = self._counts(self._now)
         self._last_end = now
-        self._now.spans.began = self._now.began
+        self._now.spans.began, self._now.spent = self._now.began, self._guard.spent()
         self._steps.append(self._now)
         self._now = Step()
         index = len(self._steps) - 1
@@ -338,10 +340,16 @@ class Session:
             lines += self._turns.lines()
         if self.rehearsal and steps:
             lines += self._collective_lines(steps.last)
-        end = self._end_line(steps is not None) | (_timed_line(timed, seconds) if timed else {})
+        end = self._end_line(steps is not None, timed) | (_timed_line(timed, seconds) if timed else {})
         self._record.end(lines + [end])
 
-    def _end_line(self, complete):
+    def _cost(self, timed):
+        """Of the hook, in a timed step."""
+        if timed is None or timed.last <= timed.first:
+            return 0.0
+        return (self._steps[timed.last].spent - self._steps[timed.first].spent) / (timed.last - timed.first)
+
+    def _end_line(self, complete, timed):
         training = self._loaders.get(self._training)
         return {
             "kind": "end",
@@ -355,7 +363,7 @@ class Session:
             "peak_bytes": objects.peak_bytes(self._cuda),
             "loader_cpu_s": training.cpu / training.fetches if training and training.workers == 0 else None,
             "persistent_workers": bool(training and training.persistent),
-            "recording_s": self.phases.cost(self._guard) / len(self._steps),
+            "recording_s": self._cost(timed),
             "detail": self._detail.figures() if self._detail else None,
             "exchange": self._exchange.line() if self._exchange else None,
             "wrapped": objects.wrapped_share() if self._settings.try_ddp and self._settings.world > 1 else None,
