@@ -138,6 +138,15 @@ class Agreement(programs.TestCase):
             if found.windows or found.alone:  # else no step was long
                 self.assertGreaterEqual(len(found.windows), 2, seed)
 
+    def test_work_of_some_steps_is_timed_until_it_counts(self):
+        for seed in SEEDS:
+            source = random.Random(seed)
+            extra = 2.5 * STEP  # less than surely is work: three cycles show it
+            seconds = loop(1000, (20, extra), noise=source, phase=1 + source.randrange(19))
+            steps = self.stop(seconds, budget=1.6)  # two such events at least
+            found = cycles.find(seconds[steps.first : steps.last + 1])
+            self.assertTrue(found.count(), seed)
+
     def test_a_lone_disturbance_is_not_awaited_for_long(self):
         seconds = loop(10000)
         seconds[40] += 0.1

@@ -39,10 +39,10 @@ class Cycles:
         """False if the median step represents all steps."""
         excess = abs(self.excess)
         if not self.are_work:
-            return excess > MATTERS and len(self.windows) >= MANY and self._have_same_length()
-        return excess > MUCH or excess > MATTERS and self._have_same_length()
+            return excess > MATTERS and len(self.windows) >= MANY and self.have_same_length()
+        return excess > MUCH or excess > MATTERS and self.have_same_length()
 
-    def _have_same_length(self):
+    def have_same_length(self):
         lengths = [last - first + 1 for first, last in self.windows]
         usual = statistics.median(lengths)
         alike = sum(abs(length - usual) <= SAME_LENGTH * usual for length in lengths)
@@ -66,9 +66,14 @@ def find(seconds):
 
 
 def pending(seconds):
-    """True if more steps may show that a noticeable event recurs, or a second whole cycle."""
+    """True if more steps may show that a noticeable event recurs, or as many whole cycles as count."""
     found = find(seconds)
-    return found.alone > NOTICEABLE or found.are_work and len(found.windows) < WANTED and found.excess > NOTICEABLE
+    if found.alone > NOTICEABLE:
+        return True
+    count, wanted = len(found.windows), WANTED if found.are_work else MANY
+    if count >= wanted or found.excess <= NOTICEABLE:
+        return False
+    return found.are_work or count == 1 or found.have_same_length()
 
 
 def _usual(seconds):
