@@ -318,9 +318,10 @@ Words under_torchrun(const Words& words, std::string python) {
     throw InputError(
         fmt::format("unknown how to start {} with several ranks: write {} where its number belongs",
                     words.empty() ? "" : words[0], kCount));
-  Words all = {python,         "-m",        "torch.distributed.run", "--standalone",
-               "--local-addr", "127.0.0.1", "--nproc-per-node",      kCount,
-               "--no-python"};
+  Words all = {
+      python,         "-m",        "torch.distributed.run", "--standalone",
+      "--local-addr", "127.0.0.1", "--nproc-per-node",      kCount,
+      "--no-python",  "--"};  // else torchrun takes --log of the command for one of its own
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }
@@ -341,7 +342,8 @@ Words under_torchrun_on_nodes(const Words& words, const std::string& python) {
                kHead,
                "--master-port",
                kPort,
-               "--no-python"};
+               "--no-python",
+               "--"};  // else torchrun takes --log of the command for one of its own
   all.insert(all.end(), words.begin(), words.end());
   return all;
 }

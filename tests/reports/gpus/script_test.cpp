@@ -114,8 +114,8 @@ TEST(Script, LeavesAGivenCountAndPlainPythonAsTheyAre) {
 TEST(Script, IsStartedByTorchrunAsItIs) {
   const Words start = under_torchrun(split("python -O -m pkg.train -m"), "/v/bin/python3");
   EXPECT_EQ(start.front(), "/v/bin/python3");
-  EXPECT_THAT(Words(start.end() - 6, start.end()),
-              ElementsAre("--no-python", "python", "-O", "-m", "pkg.train", "-m"));
+  EXPECT_THAT(Words(start.end() - 7, start.end()),
+              ElementsAre("--no-python", "--", "python", "-O", "-m", "pkg.train", "-m"));
   EXPECT_EQ(under_torchrun({"/v/bin/python3", "t.py"}).front(), "/v/bin/python3");
   EXPECT_THROW(under_torchrun({"/no/julia", "t.jl"}), InputError);
 }

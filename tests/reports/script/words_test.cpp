@@ -24,7 +24,7 @@ TEST(Words, ATorchrunOnEachNodeStartsThem) {
   EXPECT_THAT(Words(python, words.end()),
               ElementsAre("/v/bin/python3", "-m", "torch.distributed.run", "--nnodes", kNodes,
                           "--nproc-per-node", kPerNode, "--master-addr", kHead, "--master-port",
-                          kPort, "--no-python", "python", "t.py"));
+                          kPort, "--no-python", "--", "python", "t.py"));
 }
 
 TEST(LaunchWords, TheNumberOfNodesIsLeftToBeFilledIn) {
