@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one run of a script shows about the time of its steps: the member "why" of a line of
+// The times of the steps of one run of a script: the member "why" of a line of
 // speedup.samples.jsonl, as benches/script/evidence.h writes it. The file is untrusted:
 // evidence_from() throws InputError that names the place. Values only; not tied to any thread.
 //
@@ -14,8 +14,8 @@
 
 namespace howmany::reports {
 
-// Means over the timed steps of a rank. `step` includes all of them; the rest of it is forward,
-// and what lies between backward and the optimizer.
+// Means over the timed steps of a rank. `step` includes all of them; the rest of it is forward, and
+// the time between backward and the optimizer.
 struct RankTimes {
   double step = 0;
   double data = 0;       // waiting for a batch
@@ -29,30 +29,31 @@ struct RankTimes {
 // A bucket of gradients of DistributedDataParallel. Seconds since the step began.
 struct Bucket {
   double bytes = 0;
-  double at = 0;    // its gradients were ready
+  double at = 0;     // its gradients were ready
   double ended = 0;  // it was exchanged
 };
 
 struct Span {
-  std::string what;  // data, epochs, outside, forward, backward, optimizer, blocked
+  std::string what;            // data, epochs, outside, forward, backward, optimizer, blocked
   double at = 0, seconds = 0;  // since the step began
 };
 
 // How a step after the timed ones ran.
 enum class Mode {
-  kSynced,   // as the timed ones, recorded
-  kNoop,     // DistributedDataParallel, with a collective that does nothing
-  kAlone,    // without DistributedDataParallel: each rank by itself
-  kNarrow,   // as kAlone, with as many threads as the rank has cores
-  kBf16,     // --try: gradients are exchanged as bfloat16
+  kSynced,  // as the timed ones, recorded
+  kNoop,    // DistributedDataParallel, with a collective that does nothing
+  kAlone,   // without DistributedDataParallel: each rank by itself
+  kNarrow,  // as kAlone, with as many threads as the rank has cores
+  kBf16,    // --try: gradients are exchanged as bfloat16
 };
 
 // One step after the timed ones, of one rank.
 struct DetailStep {
   double train = 0;     // the step without data, epochs and outside
   double backward = 0;  // of it
-  double blocked = 0;   // of `train`: in collectives, and from the last bucket to the end of backward
-  double began = 0;     // by the clock of its host
+  // Of `train`: in collectives, and from the last bucket to the end of backward.
+  double blocked = 0;
+  double began = 0;             // by the clock of its host
   std::vector<Span> spans;      // of kSynced
   std::vector<Bucket> buckets;  // of kSynced, in the order of the calls
 };
@@ -61,27 +62,28 @@ struct DetailSteps {
   std::vector<DetailStep> ranks;
 };
 
-struct Evidence {
+struct StepEvidence {
   bool gpu = false;
-  bool ddp = false;             // DistributedDataParallel exchanges the gradients
-  double recording = 0;         // cost of the hook: share of a timed step
-  int cores = 0, threads = 0;   // of a rank; 0: unknown
-  double samples = 0;           // of a step of one rank
-  double gradient_bytes = 0;    // of a rank
-  std::optional<int> workers;   // of the loader that trains; absent: no loader
+  bool ddp = false;            // DistributedDataParallel exchanges the gradients
+  double recording = 0;        // cost of the hook: share of a timed step
+  int cores = 0, threads = 0;  // of a rank; 0: unknown
+  double samples = 0;          // of a step of one rank
+  double gradient_bytes = 0;   // of a rank
+  std::optional<int> workers;  // of the loader that trains; absent: no loader
   bool persistent_workers = false;
-  double loader_cpu = 0;        // CPU seconds of a batch, if workers is 0
+  double loader_cpu = 0;  // CPU seconds of a batch, if workers is 0
   bool find_unused = false, static_graph = false, bucket_view = false;  // arguments of DDP
-  bool has_unused = false;      // parameters without a gradient in the last step
-  double bucket_cap = 0;        // bytes
-  bool own_hook = false;        // the script registered a communication hook: no modes but kAlone
+  bool has_unused = false;  // parameters without a gradient in the last step
+  double bucket_cap = 0;    // bytes
+  bool own_hook = false;    // the script registered a communication hook: no modes but kAlone
   std::vector<RankTimes> ranks;
   std::vector<DetailSteps> steps;
 };
 
-Evidence evidence_from(const nlohmann::json& why, const std::string& source);
+// Throws InputError if a time is negative, or a step has other ranks than the run.
+StepEvidence evidence_from(const nlohmann::json& why, const std::string& source);
 
 // Returns the steps of a mode.
-std::vector<const DetailSteps*> steps_of(const Evidence& evidence, Mode mode);
+std::vector<const DetailSteps*> steps_of(const StepEvidence& evidence, Mode mode);
 
 }  // namespace howmany::reports

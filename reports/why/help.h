@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would shorten a step, each with the seconds that it would save.
+// Changes that would shorten a step, each with the seconds that it would save.
 //
 // Replayed. The recorded steps (Mode::kSynced) with one thing changed: buckets start when their
 //   gradients are ready and follow each other on one stream; backward ends at the end of the last.
@@ -34,7 +34,7 @@ struct BucketLine {
   double per_call = 0, per_byte = 0;  // of the exchange of a bucket, from its start
 };
 // Fits it to the buckets of the recorded steps. per_call is 0 if all have about the same bytes.
-BucketLine bucket_line(const Evidence& evidence);
+BucketLine bucket_line(const StepEvidence& evidence);
 double replayed_step(const DetailStep& step, const BucketLine& line, double bytes_factor);
 
 }  // namespace howmany::reports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a step goes at each number of devices, and what would help: the member `why` of
-// the summary's answer. Values only; not tied to any thread.
+// The lost time of a step at each number of devices, and the changes that would help: the member
+// `why` of the summary's answer. Values only; not tied to any thread.
 //
 //   {"because": "Of a step of 41.0 ms on 2 GPUs 15.9 ms are lost: ...",
 //    "recording": 0.0004,
@@ -9,7 +9,8 @@
 //                "exchange": {"bytes", "buckets", "last_bucket_bytes"},
 //                "slowest": {"rank", "extra_s", "share", "because"}, "threads_s",
 //                "refused": null,
-//                "help": [{"what", "gain_s", "error_s", "evidence": "replayed"|"measured", "paste"}]}]}
+//                "help": [{"what", "gain_s", "error_s", "evidence": "replayed"|"measured",
+//                "paste"}]}]}
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/why/parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "core/base/statistics.h"
+#include "core/base/text/format.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kMaxRest = 0.05, kMinPart = 0.01, kMinCause = 0.05;  // of a step
+constexpr double kErrors = 2;  // a part of fewer standard errors is noise
+
+constexpr const char* kNames[kParts] = {"data",      "exchange", "compute", "slowest",
+                                        "machinery", "outside",  "epochs",  "rest"};
+constexpr const char* kWords[kParts] = {"waiting for data",
+                                        "gradient exchange that backward does not hide",
+                                        "slower compute",
+                                        "waiting for the slowest rank",
+                                        "machinery of the parallel mode",
+                                        "work outside of steps",
+                                        "starts of epochs",
+                                        "rest"};
+
+size_t index_of(LossPart part) { return static_cast<size_t>(part); }
+
+// A value and its standard error.
+struct Measured {
+  double value = 0, error = 0;
+};
+Measured operator+(Measured a, Measured b) {
+  return {a.value + b.value, std::hypot(a.error, b.error)};
+}
+Measured operator-(Measured a, Measured b) {
+  return {a.value - b.value, std::hypot(a.error, b.error)};
+}
+Measured operator*(double factor, Measured a) { return {factor * a.value, factor * a.error}; }
+
+// The median. Its error comes from the quartiles, which one disturbed step does not move.
+Measured median_of(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  constexpr double kOfMedian = 1.2533, kQuartiles = 1.349;  // of a normal distribution
+  const double spread = (quantile(values, 0.75) - quantile(values, 0.25)) / kQuartiles;
+  return {median(values), kOfMedian * spread / std::sqrt(static_cast<double>(values.size()))};
+}
+
+Measured mean_over_rounds(const std::vector<Measured>& rounds) {
+  std::vector<double> values;
+  double squares = 0;
+  for (const Measured& one : rounds) {
+    values.push_back(one.value);
+    squares += one.error * one.error;
+  }
+  const auto n = static_cast<double>(values.size());
+  const double center = mean(values);
+  if (values.size() < 2) return {center, std::sqrt(squares)};
+  double deviations = 0;
+  for (const double value : values) deviations += (value - center) * (value - center);
+  return {center, std::sqrt(deviations / (n - 1) / n)};
+}
+
+double useful(const DetailStep& step) { return step.train - step.blocked; }
+double blocked(const DetailStep& step) { return step.blocked; }
+double train(const DetailStep& step) { return step.train; }
+
+using OfRank = double (*)(const DetailStep&);
+
+std::vector<double> of_ranks(const DetailSteps& step, OfRank value) {
+  std::vector<double> values;
+  for (const DetailStep& rank : step.ranks) values.push_back(value(rank));
+  return values;
+}
+
+// Returns the median over the steps of a mode of the mean over ranks; nullopt without such steps.
+std::optional<Measured> in_mode(const StepEvidence& e, Mode mode, OfRank value) {
+  std::vector<double> means;
+  for (const DetailSteps* step : steps_of(e, mode)) means.push_back(mean(of_ranks(*step, value)));
+  if (means.empty()) return std::nullopt;
+  return median_of(means);
+}
+
+double mean_of_ranks(const StepEvidence& e, double RankTimes::*member) {
+  double sum = 0;
+  for (const RankTimes& rank : e.ranks) sum += rank.*member;
+  return sum / static_cast<double>(e.ranks.size());
+}
+
+double train_of(const RankTimes& rank) {
+  return rank.step - rank.data - rank.epochs - rank.outside;
+}
+double mean_train(const StepEvidence& e) {
+  double sum = 0;
+  for (const RankTimes& rank : e.ranks) sum += train_of(rank);
+  return sum / static_cast<double>(e.ranks.size());
+}
+
+const Span* backward_of(const DetailStep& step) {
+  const auto found = std::ranges::find(step.spans, "backward", &Span::what);
+  return found == step.spans.end() ? nullptr : &*found;
+}
+
+double in_spans(const DetailStep& step, const std::string& what) {
+  double sum = 0;
+  for (const Span& span : step.spans)
+    if (span.what == what) sum += span.seconds;
+  return sum;
+}
+
+// Returns how long the rank was in collectives outside of backward.
+double blocked_outside(const DetailStep& step) {
+  const Span* const backward = backward_of(step);
+  double sum = 0;
+  for (const Span& span : step.spans) {
+    const bool within = backward != nullptr && span.at >= backward->at &&
+                        span.at < backward->at + backward->seconds;
+    if (span.what == "blocked" && !within) sum += span.seconds;
+  }
+  return std::min(sum, step.blocked);
+}
+
+// Backward without the wait for gradients at its end.
+double pure_backward(const DetailStep& step) {
+  return step.backward - (step.blocked - blocked_outside(step));
+}
+
+// Returns the seconds of backward of a rank without the wait at its end; nullopt if unknown.
+std::optional<double> pure_backward(const StepEvidence& e, size_t rank) {
+  std::vector<const DetailSteps*> steps = steps_of(e, Mode::kSynced);
+  if (steps.empty()) steps = steps_of(e, Mode::kAlone);
+  std::vector<double> seconds;
+  for (const DetailSteps* step : steps) seconds.push_back(pure_backward(step->ranks[rank]));
+  if (seconds.empty()) return std::nullopt;
+  return median(seconds);
+}
+
+// Returns how long each rank was blocked in a timed step.
+std::vector<double> blocked_of_timed(const StepEvidence& e) {
+  std::vector<double> seconds;
+  for (size_t rank = 0; rank < e.ranks.size(); ++rank) {
+    const RankTimes& times = e.ranks[rank];
+    const std::optional<double> pure = e.ddp ? pure_backward(e, rank) : std::nullopt;
+    const double tail = pure ? std::max(0.0, times.backward - *pure) : 0;
+    seconds.push_back(times.blocked + tail);
+  }
+  return seconds;
+}
+
+bool saw_exchange(const StepEvidence& e) {
+  const bool timed =
+      std::ranges::any_of(e.ranks, [](const RankTimes& rank) { return rank.blocked > 0; });
+  const std::vector<const DetailSteps*> synced = steps_of(e, Mode::kSynced);
+  const bool recorded = std::ranges::any_of(synced, [](const DetailSteps* step) {
+    return std::ranges::any_of(step->ranks, [](const DetailStep& r) { return r.blocked > 0; });
+  });
+  if (timed || recorded) return true;
+  return e.ddp ? in_mode(e, Mode::kAlone, useful) || !synced.empty() : !e.gpu;
+}
+
+// The ranks take part in the same collectives, so their buckets are the same.
+bool agree_on_buckets(const StepEvidence& e) {
+  for (const DetailSteps* step : steps_of(e, Mode::kSynced))
+    for (const DetailStep& rank : step->ranks)
+      if (!std::ranges::equal(rank.buckets, step->ranks[0].buckets, {}, &Bucket::bytes,
+                              &Bucket::bytes))
+        return false;
+  return true;
+}
+
+// The rank that waited least in a step, and its own times over the mean of the others.
+struct LastRank {
+  size_t rank = 0;
+  double data = 0, outside = 0, epochs = 0, compute = 0;
+  double extra() const { return data + outside + epochs + compute; }
+};
+
+size_t least_blocked(const DetailSteps& step) {
+  const std::vector<double> waits = of_ranks(step, blocked);
+  return static_cast<size_t>(std::ranges::min_element(waits) - waits.begin());
+}
+
+double over_others(const std::vector<double>& values, size_t rank) {
+  if (values.size() < 2) return 0;
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return values[rank] - (sum - values[rank]) / static_cast<double>(values.size() - 1);
+}
+
+LastRank last_of(const DetailSteps& step) {
+  LastRank last{least_blocked(step)};
+  const auto spans_over = [&](const char* what) {
+    std::vector<double> seconds;
+    for (const DetailStep& rank : step.ranks) seconds.push_back(in_spans(rank, what));
+    return over_others(seconds, last.rank);
+  };
+  last.data = spans_over("data");
+  last.outside = spans_over("outside");
+  last.epochs = spans_over("epochs");
+  last.compute = over_others(of_ranks(step, useful), last.rank);
+  return last;
+}
+
+// Takes the timed steps, if none was recorded.
+LastRank last_of_timed(const StepEvidence& e, const std::vector<double>& waits) {
+  LastRank last{static_cast<size_t>(std::ranges::min_element(waits) - waits.begin())};
+  const auto over = [&](const std::function<double(size_t)>& value) {
+    std::vector<double> seconds;
+    for (size_t rank = 0; rank < waits.size(); ++rank) seconds.push_back(value(rank));
+    return over_others(seconds, last.rank);
+  };
+  last.data = over([&](size_t r) { return e.ranks[r].data; });
+  last.outside = over([&](size_t r) { return e.ranks[r].outside; });
+  last.epochs = over([&](size_t r) { return e.ranks[r].epochs; });
+  last.compute = over([&](size_t r) { return train_of(e.ranks[r]) - waits[r]; });
+  return last;
+}
+
+std::vector<LastRank> last_ranks(const StepEvidence& e, const std::vector<double>& waits) {
+  std::vector<LastRank> all;
+  for (const DetailSteps* step : steps_of(e, Mode::kSynced)) all.push_back(last_of(*step));
+  if (all.empty()) all.push_back(last_of_timed(e, waits));
+  return all;
+}
+
+// The parts of one round of a row, before noise is joined.
+struct RoundParts {
+  double step = 0;
+  Measured ideal;
+  std::array<Measured, kParts> parts;
+  double threads = 0;
+  std::vector<LastRank> last;
+  Measured& of(LossPart part) { return parts[index_of(part)]; }
+};
+
+bool has_too_many_threads(const StepEvidence& e) { return e.cores > 0 && e.threads > e.cores; }
+
+// Returns w of ranks alone less that with as many threads as cores. 0 if that is not slower.
+Measured lost_by_threads(const StepEvidence& e, Measured alone) {
+  const auto narrow = in_mode(e, Mode::kNarrow, useful);
+  if (!has_too_many_threads(e) || !narrow || narrow->value >= alone.value) return {};
+  return alone - *narrow;
+}
+
+Measured alone_or_timed(const StepEvidence& e) {
+  const auto alone = in_mode(e, Mode::kAlone, useful);
+  return e.ddp && alone ? *alone : Measured{mean_train(e), 0};
+}
+
+// Returns the useful step of the one device.
+Measured ideal_of(const StepEvidence& e) {
+  const Measured alone = alone_or_timed(e);
+  const Measured lost = lost_by_threads(e, alone);
+  return lost.value > 0 ? *in_mode(e, Mode::kNarrow, useful) : alone;
+}
+
+void add_one_rank(const StepEvidence& e, RoundParts& round) {
+  const Measured alone = alone_or_timed(e);
+  const auto synced = in_mode(e, Mode::kSynced, train);
+  if (e.ddp && synced && in_mode(e, Mode::kAlone, useful))
+    round.of(LossPart::kMachinery) = *synced - alone;
+  round.of(LossPart::kCompute) = alone - round.ideal;
+  round.threads = lost_by_threads(e, alone).value;
+}
+
+// Compute and machinery of several ranks. `one_rank`: machinery of a row of one rank.
+void add_compute(const StepEvidence& e, double own_seconds, Measured one_rank, RoundParts& round) {
+  const auto synced = in_mode(e, Mode::kSynced, useful), noop = in_mode(e, Mode::kNoop, useful),
+             alone = in_mode(e, Mode::kAlone, useful);
+  if (!alone) {
+    round.of(LossPart::kMachinery) = one_rank;
+    round.of(LossPart::kCompute) = Measured{own_seconds, 0} - round.ideal - one_rank;
+    return;
+  }
+  round.of(LossPart::kCompute) = *alone - round.ideal;
+  if (noop) round.of(LossPart::kMachinery) = *noop - *alone;
+  if (synced) {
+    const Measured beside = *synced - noop.value_or(*alone);
+    round.of(LossPart::kCompute) = round.of(LossPart::kCompute) + beside;
+  }
+  round.threads = lost_by_threads(e, *alone).value;
+}
+
+// Returns the least wait of the ranks of a step, and the error of the mean wait over it.
+std::pair<Measured, double> exchange_of(const StepEvidence& e, const std::vector<double>& waits) {
+  std::vector<double> least, over;
+  for (const DetailSteps* step : steps_of(e, Mode::kSynced)) {
+    const std::vector<double> ranks = of_ranks(*step, blocked);
+    least.push_back(*std::ranges::min_element(ranks));
+    over.push_back(mean(ranks) - least.back());
+  }
+  if (least.empty()) return {{*std::ranges::min_element(waits), 0}, 0};
+  Measured exchange = median_of(least);
+  exchange.value = std::min(exchange.value, mean(waits));
+  return {exchange, median_of(over).error};
+}
+
+// The other ranks wait for a rank with more of `part`. That wait is of the same cause.
+void move_wait(const StepEvidence& e, LossPart part, double RankTimes::*member, RoundParts& round) {
+  std::vector<double> seconds;
+  for (const RankTimes& rank : e.ranks) seconds.push_back(rank.*member);
+  const auto most = static_cast<size_t>(std::ranges::max_element(seconds) - seconds.begin());
+  const auto n = static_cast<double>(seconds.size());
+  double& waiting = round.of(LossPart::kSlowest).value;
+  const double moved = std::clamp((n - 1) / n * over_others(seconds, most), 0.0, waiting);
+  round.of(part).value += moved;
+  waiting -= moved;
+}
+
+// The share of the slow rank in the mean compute is also lost by it.
+void move_slow_compute(size_t ranks, RoundParts& round) {
+  double extra = 0;
+  for (const LastRank& last : round.last) extra += std::max(0.0, last.compute);
+  extra /= static_cast<double>(round.last.size());
+  const auto n = static_cast<double>(ranks);
+  double &compute = round.of(LossPart::kCompute).value,
+         &waiting = round.of(LossPart::kSlowest).value;
+  const double moved =
+      std::min({std::max(0.0, compute), extra / n, std::max(0.0, waiting) / (n - 1)});
+  compute -= moved;
+  waiting += moved;
+}
+
+void add_ranks(const StepEvidence& e, Measured one_rank, RoundParts& round) {
+  const std::vector<double> waits = blocked_of_timed(e);
+  const double wait = mean(waits);
+  const auto [exchange, error] = exchange_of(e, waits);
+  round.of(LossPart::kExchange) = exchange;
+  round.of(LossPart::kSlowest) = {wait - exchange.value, error};
+  round.last = last_ranks(e, waits);
+  move_wait(e, LossPart::kEpochs, &RankTimes::epochs, round);
+  move_wait(e, LossPart::kOutside, &RankTimes::outside, round);
+  move_wait(e, LossPart::kData, &RankTimes::data, round);
+  add_compute(e, mean_train(e) - wait, one_rank, round);
+  move_slow_compute(e.ranks.size(), round);
+}
+
+RoundParts round_parts(const StepEvidence& e, Measured ideal, Measured one_rank) {
+  RoundParts round;
+  round.step = mean_of_ranks(e, &RankTimes::step);
+  round.ideal = ideal;
+  round.of(LossPart::kData).value = mean_of_ranks(e, &RankTimes::data);
+  round.of(LossPart::kEpochs).value = mean_of_ranks(e, &RankTimes::epochs);
+  round.of(LossPart::kOutside).value = mean_of_ranks(e, &RankTimes::outside);
+  if (e.ranks.size() > 1)
+    add_ranks(e, one_rank, round);
+  else
+    add_one_rank(e, round);
+  return round;
+}
+
+std::string refusal_of(const RowEvidence& row, const RowEvidence* baseline) {
+  if (row.rounds.empty()) return "its runs recorded no steps";
+  if (baseline == nullptr || baseline->rounds.empty())
+    return "the evidence of one device is missing";
+  for (const StepEvidence& e : row.rounds) {
+    if (!agree_on_buckets(e)) return "the ranks disagree on the order of their gradient buckets";
+    if (e.ranks.size() > 1 && !saw_exchange(e)) return "the exchange was not seen";
+  }
+  return "";
+}
+
+double samples_ratio(const StepEvidence& e, const StepEvidence& one) {
+  return e.samples > 0 && one.samples > 0 ? e.samples / one.samples : 1;
+}
+
+// Returns the ideal step of each round of `row`. Rounds are paired, so that drift cancels.
+std::vector<Measured> ideals_of(const RowEvidence& row, const RowEvidence& baseline) {
+  std::vector<Measured> all, ones;
+  for (const StepEvidence& one : baseline.rounds) ones.push_back(ideal_of(one));
+  const bool paired = row.rounds.size() == baseline.rounds.size();
+  for (size_t i = 0; i < row.rounds.size(); ++i) {
+    const double ratio = samples_ratio(row.rounds[i], baseline.rounds[paired ? i : 0]);
+    all.push_back(ratio * (paired ? ones[i] : mean_over_rounds(ones)));
+  }
+  return all;
+}
+
+// Returns what the mode costs on one rank: its useful step less the ideal one.
+Measured machinery_on_one_rank(const std::vector<RowEvidence>& rows, const RowEvidence& row,
+                               Measured ideal) {
+  for (const RowEvidence& one : rows) {
+    if (one.devices != 1 || one.mode != row.mode || one.baseline || one.rounds.empty()) continue;
+    std::vector<Measured> seconds;
+    for (const StepEvidence& e : one.rounds) seconds.push_back({mean_train(e), 0});
+    const Measured cost = mean_over_rounds(seconds) - ideal;
+    if (cost.value > 0) return cost;
+  }
+  return {};
+}
+
+Slowest slowest_of(const std::vector<RoundParts>& rounds) {
+  std::map<size_t, int> times;
+  LastRank sum;
+  int steps = 0;
+  for (const RoundParts& round : rounds)
+    for (const LastRank& last : round.last) {
+      ++times[last.rank];
+      ++steps;
+      sum.data += last.data;
+      sum.outside += last.outside;
+      sum.epochs += last.epochs;
+      sum.compute += last.compute;
+    }
+  if (steps == 0) return {};
+  const auto most = std::ranges::max_element(times, {}, [](const auto& one) { return one.second; });
+  const std::pair<double, LossPart> causes[] = {{sum.data, LossPart::kData},
+                                                {sum.outside, LossPart::kOutside},
+                                                {sum.epochs, LossPart::kEpochs},
+                                                {sum.compute, LossPart::kCompute}};
+  Slowest slowest;
+  slowest.rank = static_cast<int>(most->first);
+  slowest.extra = std::max(0.0, sum.extra() / steps);
+  slowest.share = static_cast<double>(most->second) / steps;
+  slowest.because = std::ranges::max_element(causes)->second;
+  return slowest;
+}
+
+// The exchange of the step with the most buckets.
+void add_buckets(const RowEvidence& row, CountParts& parts) {
+  for (const StepEvidence& e : row.rounds) {
+    for (const DetailSteps* step : steps_of(e, Mode::kSynced)) {
+      const std::vector<Bucket>& buckets = step->ranks[0].buckets;
+      if (static_cast<int>(buckets.size()) <= parts.buckets) continue;
+      parts.buckets = static_cast<int>(buckets.size());
+      parts.last_bucket_bytes = buckets.back().bytes;
+      parts.bytes = 0;
+      for (const Bucket& bucket : buckets) parts.bytes += bucket.bytes;
+    }
+    if (parts.bytes == 0 && e.ddp && e.ranks.size() > 1) parts.bytes = e.gradient_bytes;
+  }
+}
+
+double mean_over(const std::vector<RoundParts>& rounds,
+                 const std::function<double(const RoundParts&)>& value) {
+  double sum = 0;
+  for (const RoundParts& round : rounds) sum += value(round);
+  return sum / static_cast<double>(rounds.size());
+}
+
+std::vector<Lost> mean_parts(const std::vector<RoundParts>& rounds) {
+  std::vector<Lost> parts;
+  for (size_t i = 0; i + 1 < kParts; ++i) {
+    std::vector<Measured> values;
+    for (const RoundParts& round : rounds) values.push_back(round.parts[i]);
+    const Measured all = mean_over_rounds(values);
+    parts.push_back({static_cast<LossPart>(i), all.value, all.error});
+  }
+  return parts;
+}
+
+CountParts described(const RowEvidence& row) {
+  CountParts parts;
+  parts.devices = row.devices;
+  parts.mode = row.mode;
+  parts.backend = row.backend;
+  parts.rounds = static_cast<int>(row.rounds.size());
+  return parts;
+}
+
+CountParts count_parts(const std::vector<RowEvidence>& rows, const RowEvidence& row,
+                       const RowEvidence* baseline) {
+  CountParts parts = described(row);
+  parts.refused = refusal_of(row, baseline);
+  if (row.rounds.empty() || baseline == nullptr || baseline->rounds.empty()) return parts;
+  const std::vector<Measured> ideals = ideals_of(row, *baseline);
+  std::vector<RoundParts> rounds;
+  for (size_t i = 0; i < row.rounds.size(); ++i)
+    rounds.push_back(
+        round_parts(row.rounds[i], ideals[i], machinery_on_one_rank(rows, row, ideals[i])));
+  parts.step = mean_over(rounds, [](const RoundParts& r) { return r.step; });
+  parts.ideal = mean_over(rounds, [](const RoundParts& r) { return r.ideal.value; });
+  parts.threads = mean_over(rounds, [](const RoundParts& r) { return r.threads; });
+  parts.remainder = row.rounds[0].ranks.size() > 1 && !in_mode(row.rounds[0], Mode::kAlone, useful);
+  parts.slowest = slowest_of(rounds);
+  add_buckets(row, parts);
+  if (parts.slowest.extra < kMinPart * parts.step) parts.slowest = {};
+  set_parts(mean_parts(rounds), parts);
+  return parts;
+}
+
+void set_on_one(const CountParts& one, std::vector<CountParts>& all) {
+  for (CountParts& parts : all) {
+    const bool same = parts.devices == one.devices && parts.mode == one.mode;
+    for (Lost& lost : parts.parts)
+      lost.on_one = same ? lost.seconds
+                         : std::clamp(one.of(lost.part).seconds, 0.0, std::max(0.0, lost.seconds));
+  }
+}
+
+}  // namespace
+
+const char* name_of(LossPart part) { return kNames[index_of(part)]; }
+const char* word_of(LossPart part) { return kWords[index_of(part)]; }
+
+const Lost& CountParts::of(LossPart part) const {
+  static constexpr Lost kNone;
+  const auto found = std::ranges::find(parts, part, &Lost::part);
+  return found == parts.end() ? kNone : *found;
+}
+
+void set_parts(std::vector<Lost> parts, CountParts& count) {
+  Lost rest{LossPart::kRest, count.lost()};
+  for (Lost& part : parts) rest.seconds -= part.seconds = std::max(0.0, part.seconds);
+  if (count.refused.empty() && std::abs(rest.seconds) > kMaxRest * count.step)
+    count.refused = fmt::format("the parts miss {} of a step of {}", format_seconds(rest.seconds),
+                                format_seconds(count.step));
+  double squares = 0;
+  std::erase_if(parts, [&](const Lost& part) {
+    if (part.seconds >= std::max(kErrors * part.error, kMinPart * count.step)) return false;
+    rest.seconds += part.seconds;
+    squares += part.error * part.error;
+    return true;
+  });
+  rest.error = std::sqrt(squares);
+  std::ranges::stable_sort(parts, std::ranges::greater(), &Lost::seconds);
+  parts.push_back(rest);
+  count.parts = std::move(parts);
+}
+
+std::vector<CountParts> parts_of(const std::vector<RowEvidence>& rows) {
+  const auto baseline = std::ranges::find(rows, true, &RowEvidence::baseline);
+  const RowEvidence* const one = baseline == rows.end() ? nullptr : &*baseline;
+  std::vector<CountParts> all;
+  for (const RowEvidence& row : rows) all.push_back(count_parts(rows, row, one));
+  if (one != nullptr)
+    set_on_one(CountParts(all[static_cast<size_t>(baseline - rows.begin())]), all);
+  return all;
+}
+
+const Lost* cause_of(const CountParts& parts) {
+  if (!parts.refused.empty() || parts.parts.empty()) return nullptr;
+  const Lost& first = parts.parts.front();
+  const double least = std::max(kErrors * first.error, kMinCause * parts.step);
+  return first.part != LossPart::kRest && first.seconds >= least ? &first : nullptr;
+}
+
+}  // namespace howmany::reports
