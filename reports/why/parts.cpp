@@ -12,6 +12,7 @@
 
 #include "core/base/statistics.h"
 #include "core/base/text/format.h"
+#include "reports/why/estimate.h"
 
 namespace howmany::reports {
 namespace {
@@ -31,61 +32,6 @@ constexpr const char* kWords[kParts] = {"waiting for data",
                                         "rest"};
 
 size_t index_of(LossPart part) { return static_cast<size_t>(part); }
-
-// A value and its standard error.
-struct Measured {
-  double value = 0, error = 0;
-};
-Measured operator+(Measured a, Measured b) {
-  return {a.value + b.value, std::hypot(a.error, b.error)};
-}
-Measured operator-(Measured a, Measured b) {
-  return {a.value - b.value, std::hypot(a.error, b.error)};
-}
-Measured operator*(double factor, Measured a) { return {factor * a.value, factor * a.error}; }
-
-// The median. Its error comes from the quartiles, which one disturbed step does not move.
-Measured median_of(const std::vector<double>& values) {
-  if (values.empty()) return {};
-  constexpr double kOfMedian = 1.2533, kQuartiles = 1.349;  // of a normal distribution
-  const double spread = (quantile(values, 0.75) - quantile(values, 0.25)) / kQuartiles;
-  return {median(values), kOfMedian * spread / std::sqrt(static_cast<double>(values.size()))};
-}
-
-Measured mean_over_rounds(const std::vector<Measured>& rounds) {
-  std::vector<double> values;
-  double squares = 0;
-  for (const Measured& one : rounds) {
-    values.push_back(one.value);
-    squares += one.error * one.error;
-  }
-  const auto n = static_cast<double>(values.size());
-  const double center = mean(values);
-  if (values.size() < 2) return {center, std::sqrt(squares)};
-  double deviations = 0;
-  for (const double value : values) deviations += (value - center) * (value - center);
-  return {center, std::sqrt(deviations / (n - 1) / n)};
-}
-
-double useful(const DetailStep& step) { return step.train - step.blocked; }
-double blocked(const DetailStep& step) { return step.blocked; }
-double train(const DetailStep& step) { return step.train; }
-
-using OfRank = double (*)(const DetailStep&);
-
-std::vector<double> of_ranks(const DetailSteps& step, OfRank value) {
-  std::vector<double> values;
-  for (const DetailStep& rank : step.ranks) values.push_back(value(rank));
-  return values;
-}
-
-// Returns the median over the steps of a mode of the mean over ranks; nullopt without such steps.
-std::optional<Measured> in_mode(const StepEvidence& e, Mode mode, OfRank value) {
-  std::vector<double> means;
-  for (const DetailSteps* step : steps_of(e, mode)) means.push_back(mean(of_ranks(*step, value)));
-  if (means.empty()) return std::nullopt;
-  return median_of(means);
-}
 
 double mean_of_ranks(const StepEvidence& e, double RankTimes::*member) {
   double sum = 0;
@@ -180,11 +126,6 @@ struct LastRank {
   double data = 0, outside = 0, epochs = 0, compute = 0;
   double extra() const { return data + outside + epochs + compute; }
 };
-
-size_t least_blocked(const DetailSteps& step) {
-  const std::vector<double> waits = of_ranks(step, blocked);
-  return static_cast<size_t>(std::ranges::min_element(waits) - waits.begin());
-}
 
 double over_others(const std::vector<double>& values, size_t rank) {
   if (values.size() < 2) return 0;
