@@ -20,6 +20,7 @@
 #include "reports/results/machine.h"
 #include "reports/results/run_folder.h"
 #include "reports/script/ladder.h"
+#include "reports/why/why.h"
 
 namespace howmany::reports {
 namespace {
@@ -144,7 +145,8 @@ std::optional<ReadyRun> begin(const Arguments& arguments, ProgressReport& progre
   return ReadyRun{std::move(plan), std::move(folder), {}};
 }
 
-// `limits`: of the answer for more devices, which takes a second.
+// `limits`: of the answer for more devices. Given at the end, as that answer and the parts of the
+// steps take a second.
 Summary summarise(const Plan& plan, const Results& results, const AdviceOptions& options,
                   const std::optional<ForecastLimits>& limits = {}) {
   Summary summary;
@@ -157,6 +159,9 @@ Summary summarise(const Plan& plan, const Results& results, const AdviceOptions&
   summary.answer["gpus"] = gpus_answer(summary.measurements, options);
   if (limits && plan.request.beyond.up_to > 0)
     summary.answer["beyond"] = beyond_json(plan, results, summary, *limits);
+  if (!limits) return summary;
+  if (auto why = why_json(plan, results, summary); !why.is_null())
+    summary.answer["why"] = std::move(why);
   return summary;
 }
 

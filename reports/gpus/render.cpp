@@ -10,12 +10,14 @@
 #include "core/base/schema/marks.h"
 #include "core/base/schema/parameters.h"
 #include "core/base/text/format.h"
+#include "core/base/text/shell.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/beyond.h"
 #include "reports/gpus/one_node.h"
 #include "reports/gpus/step_parts.h"
 #include "reports/results/device_kind.h"
 #include "reports/results/plain_json.h"
+#include "reports/why/why.h"
 
 namespace howmany::reports {
 namespace {
@@ -152,6 +154,17 @@ void add_paragraph(std::string& text, const std::string& paragraph) {
   if (!paragraph.empty()) text += wrapped(paragraph, kTextWidth, 2) + "\n";
 }
 
+// The largest count; `howmany why` has the others.
+std::string why_paragraphs(const Summary& summary, const RenderOptions& options) {
+  const std::string text = why_text(json_member(summary.answer, "why"), false, options.color);
+  if (text.empty()) return "";
+  const std::string more =
+      options.folder.empty()
+          ? ""
+          : fmt::format("Every count: howmany why {}\n", printable(shell_quoted(options.folder)));
+  return "\n" + text + more;
+}
+
 }  // namespace
 
 std::string devices_note(const Summary& summary, const std::string& model) {
@@ -193,6 +206,7 @@ std::string render(const Summary& summary, const std::vector<Advice>& advice,
     for (const std::string& note : one_node_notes(json_member(summary.answer, "gpus")))
       add_paragraph(text, note);
   }
+  text += why_paragraphs(summary, options);
   if (!is_first) text += beyond;
   text += render_step_parts(summary, advice, options.folder);
   if (!options.folder.empty()) text += fmt::format("Files: {}\n", printable(options.folder));

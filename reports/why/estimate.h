@@ -9,6 +9,8 @@
 
 namespace howmany::reports {
 
+inline constexpr double kNoiseErrors = 2;  // a value of fewer standard errors is noise
+
 // A value and its standard error.
 struct Measured {
   double value = 0, error = 0;

@@ -15,7 +15,6 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kMinGain = 0.02;  // of a step
-constexpr double kErrors = 2;
 constexpr double kMebibyte = 1 << 20;
 constexpr double kSameBytes = 1.5;   // ratio of the largest bucket to the smallest
 constexpr double kMostOfWait = 0.9;  // that more workers save
@@ -141,7 +140,8 @@ class Helps {
 
  private:
   void add(const char* what, const SavedSeconds& saved, std::string paste, bool measured = false) {
-    if (!saved || saved->value < kMinGain * parts_.step || saved->value < kErrors * saved->error)
+    if (!saved || saved->value < kMinGain * parts_.step ||
+        saved->value < kNoiseErrors * saved->error)
       return;
     helps_.push_back({what, std::move(paste), saved->value, saved->error, measured});
   }

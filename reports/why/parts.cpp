@@ -18,7 +18,6 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kMaxRest = 0.05, kMinPart = 0.01, kMinCause = 0.05;  // of a step
-constexpr double kErrors = 2;  // a part of fewer standard errors is noise
 
 constexpr const char* kNames[kParts] = {"data",      "exchange", "compute", "slowest",
                                         "machinery", "outside",  "epochs",  "rest"};
@@ -398,6 +397,7 @@ std::vector<Lost> mean_parts(const std::vector<RoundParts>& rounds) {
 CountParts described(const RowEvidence& row) {
   CountParts parts;
   parts.devices = row.devices;
+  parts.model = row.model;
   parts.mode = row.mode;
   parts.backend = row.backend;
   parts.rounds = static_cast<int>(row.rounds.size());
@@ -425,15 +425,6 @@ CountParts count_parts(const std::vector<RowEvidence>& rows, const RowEvidence& 
   return parts;
 }
 
-void set_on_one(const CountParts& one, std::vector<CountParts>& all) {
-  for (CountParts& parts : all) {
-    const bool same = parts.devices == one.devices && parts.mode == one.mode;
-    for (Lost& lost : parts.parts)
-      lost.on_one = same ? lost.seconds
-                         : std::clamp(one.of(lost.part).seconds, 0.0, std::max(0.0, lost.seconds));
-  }
-}
-
 }  // namespace
 
 const char* name_of(LossPart part) { return kNames[index_of(part)]; }
@@ -449,11 +440,12 @@ void set_parts(std::vector<Lost> parts, CountParts& count) {
   Lost rest{LossPart::kRest, count.lost()};
   for (Lost& part : parts) rest.seconds -= part.seconds = std::max(0.0, part.seconds);
   if (count.refused.empty() && std::abs(rest.seconds) > kMaxRest * count.step)
-    count.refused = fmt::format("the parts miss {} of a step of {}", format_seconds(rest.seconds),
-                                format_seconds(count.step));
+    count.refused = fmt::format("the parts are {} {} than the lost time of a step of {}",
+                                format_seconds(std::abs(rest.seconds)),
+                                rest.seconds > 0 ? "less" : "more", format_seconds(count.step));
   double squares = 0;
   std::erase_if(parts, [&](const Lost& part) {
-    if (part.seconds >= std::max(kErrors * part.error, kMinPart * count.step)) return false;
+    if (part.seconds >= std::max(kNoiseErrors * part.error, kMinPart * count.step)) return false;
     rest.seconds += part.seconds;
     squares += part.error * part.error;
     return true;
@@ -462,6 +454,15 @@ void set_parts(std::vector<Lost> parts, CountParts& count) {
   std::ranges::stable_sort(parts, std::ranges::greater(), &Lost::seconds);
   parts.push_back(rest);
   count.parts = std::move(parts);
+}
+
+void set_on_one(const CountParts& one, std::vector<CountParts>& rows) {
+  for (CountParts& parts : rows) {
+    const bool same = parts.devices == one.devices && parts.mode == one.mode;
+    for (Lost& lost : parts.parts)
+      lost.on_one = same ? lost.seconds
+                         : std::clamp(one.of(lost.part).seconds, 0.0, std::max(0.0, lost.seconds));
+  }
 }
 
 std::vector<CountParts> parts_of(const std::vector<RowEvidence>& rows) {
@@ -477,7 +478,7 @@ std::vector<CountParts> parts_of(const std::vector<RowEvidence>& rows) {
 const Lost* cause_of(const CountParts& parts) {
   if (!parts.refused.empty() || parts.parts.empty()) return nullptr;
   const Lost& first = parts.parts.front();
-  const double least = std::max(kErrors * first.error, kMinCause * parts.step);
+  const double least = std::max(kNoiseErrors * first.error, kMinCause * parts.step);
   return first.part != LossPart::kRest && first.seconds >= least ? &first : nullptr;
 }
 

@@ -56,7 +56,7 @@ struct Slowest {
 
 struct CountParts {
   int devices = 1;
-  std::string mode, backend;
+  std::string model, mode, backend;
   double step = 0, ideal = 0;
   std::vector<Lost> parts;  // above 0, the largest first, `rest` last. They add up to step - ideal
   int rounds = 0;
@@ -74,10 +74,13 @@ struct CountParts {
 // One row of a run: the evidence of each of its rounds.
 struct RowEvidence {
   int devices = 1;
-  std::string mode, backend;
+  std::string model, mode, backend;
   bool baseline = false;  // of the one device
   std::vector<StepEvidence> rounds;
 };
+
+// Sets Lost::on_one of each row from `one`, the parts of the one device.
+void set_on_one(const CountParts& one, std::vector<CountParts>& rows);
 
 // Sets `count.parts` from all parts but the rest, and `refused` if the rest is too large. Joins
 // parts that are noise.

@@ -49,7 +49,7 @@ const Help* find_help(const std::vector<Help>& all, const std::string& what) {
 }
 
 std::vector<Help> helps(const CountParts& parts, const StepEvidence& e) {
-  return help_for(parts, {2, "ddp", "gloo", false, {e}});
+  return help_for(parts, {2, "m", "ddp", "gloo", false, {e}});
 }
 
 double gain(const CountParts& parts, const StepEvidence& e, const std::string& what) {

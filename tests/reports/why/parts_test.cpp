@@ -84,7 +84,8 @@ StepEvidence single(const Rank& rank = {}) {
 
 CountParts parts(const StepEvidence& one, const StepEvidence& many) {
   const auto devices = static_cast<int>(many.ranks.size());
-  return parts_of({{1, "single", "", true, {one}}, {devices, "ddp", "gloo", false, {many}}})[1];
+  return parts_of(
+      {{1, "m", "single", "", true, {one}}, {devices, "m", "ddp", "gloo", false, {many}}})[1];
 }
 
 double sum_of(const CountParts& parts) {
@@ -154,8 +155,8 @@ TEST(Parts, NameARankThatIsSlowInTurn) {
 TEST(Parts, OfOneDeviceAreThoseThatItHasToo) {
   const Rank waits{.data = 20};
   const auto all =
-      parts_of({{1, "single", "", true, {single(waits)}},
-                {2, "ddp", "gloo", false, {evidence({{{.data = 30}, {.data = 30}}})}}});
+      parts_of({{1, "m", "single", "", true, {single(waits)}},
+                {2, "m", "ddp", "gloo", false, {evidence({{{.data = 30}, {.data = 30}}})}}});
   expect_only(all[0], LossPart::kData, 0.02);
   EXPECT_NEAR(all[1].ideal, 0.1, kTiny);
   EXPECT_NEAR(all[1].of(LossPart::kData).on_one, 0.02, kTiny);
@@ -231,13 +232,14 @@ TEST(Parts, RefuseIfRanksDisagreeOnBuckets) {
 }
 
 TEST(Parts, RefuseWithoutTheOneDevice) {
-  const CountParts p = parts_of({{2, "ddp", "gloo", false, {evidence({{{}, {}}})}}})[0];
+  const CountParts p = parts_of({{2, "m", "ddp", "gloo", false, {evidence({{{}, {}}})}}})[0];
   EXPECT_NE(p.refused, "");
   EXPECT_TRUE(p.parts.empty());
 }
 
 TEST(Parts, JoinNoiseIntoTheRest) {
-  std::vector<RowEvidence> rows = {{1, "single", "", true, {}}, {2, "ddp", "gloo", false, {}}};
+  std::vector<RowEvidence> rows = {{1, "m", "single", "", true, {}},
+                                   {2, "m", "ddp", "gloo", false, {}}};
   for (const double exchange : {2.0, 30.0, 1.0}) {
     rows[0].rounds.push_back(single());
     rows[1].rounds.push_back(evidence({{{}, {}}}, {.exchange = exchange, .machinery = 40}));
