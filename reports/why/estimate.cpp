@@ -7,6 +7,33 @@
 #include "core/base/statistics.h"
 
 namespace howmany::reports {
+namespace {
+
+constexpr double kOfMedian = 1.2533, kQuartiles = 1.349;  // of a normal distribution
+const Span* backward_of(const DetailStep& step) {
+  const auto found = std::ranges::find(step.spans, "backward", &Span::what);
+  return found == step.spans.end() ? nullptr : &*found;
+}
+
+constexpr size_t kFewSteps = 3;  // do not show how much they vary
+
+// Returns the relative standard deviation of w of the recorded steps.
+double spread_of(const StepEvidence& e) {
+  std::vector<double> means;
+  for (const DetailSteps* step : steps_of(e, Mode::kSynced))
+    means.push_back(mean(of_ranks(*step, useful)));
+  if (means.size() < kFewSteps || !(median(means) > 0)) return 0;
+  return (quantile(means, 0.75) - quantile(means, 0.25)) / kQuartiles / median(means);
+}
+
+double median_of_least(const StepEvidence& e, Mode mode, OfRank value) {
+  std::vector<double> least;
+  for (const DetailSteps* step : steps_of(e, mode))
+    least.push_back(std::ranges::min(of_ranks(*step, value)));
+  return median_of(least).value;
+}
+
+}  // namespace
 
 Measured operator+(Measured a, Measured b) {
   return {a.value + b.value, std::hypot(a.error, b.error)};
@@ -18,7 +45,6 @@ Measured operator*(double factor, Measured a) { return {factor * a.value, factor
 
 Measured median_of(const std::vector<double>& values) {
   if (values.empty()) return {};
-  constexpr double kOfMedian = 1.2533, kQuartiles = 1.349;  // of a normal distribution
   const double spread = (quantile(values, 0.75) - quantile(values, 0.25)) / kQuartiles;
   return {median(values), kOfMedian * spread / std::sqrt(static_cast<double>(values.size()))};
 }
@@ -52,12 +78,30 @@ std::optional<Measured> in_mode(const StepEvidence& e, Mode mode, OfRank value) 
   std::vector<double> means;
   for (const DetailSteps* step : steps_of(e, mode)) means.push_back(mean(of_ranks(*step, value)));
   if (means.empty()) return std::nullopt;
-  return median_of(means);
+  Measured all = median_of(means);
+  if (means.size() < kFewSteps) all.error = std::max(all.error, spread_of(e) * all.value);
+  return all;
 }
 
 size_t least_blocked(const DetailSteps& step) {
   const std::vector<double> waits = of_ranks(step, blocked);
   return static_cast<size_t>(std::ranges::min_element(waits) - waits.begin());
+}
+
+double blocked_outside(const DetailStep& step) {
+  const Span* const backward = backward_of(step);
+  double sum = 0;
+  for (const Span& span : step.spans) {
+    const bool within = backward != nullptr && span.at >= backward->at &&
+                        span.at < backward->at + backward->seconds;
+    if (span.what == "blocked" && !within) sum += span.seconds;
+  }
+  return std::min(sum, step.blocked);
+}
+
+double end_of_noop(const StepEvidence& e) {
+  return std::max(0.0, median_of_least(e, Mode::kNoop, blocked) -
+                           median_of_least(e, Mode::kSynced, blocked_outside));
 }
 
 }  // namespace howmany::reports

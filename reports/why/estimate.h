@@ -30,10 +30,16 @@ double useful(const DetailStep& step);  // w = train - blocked
 double train(const DetailStep& step);
 double blocked(const DetailStep& step);
 
+// Returns how long a rank was in collectives outside of backward, in a step of kSynced.
+double blocked_outside(const DetailStep& step);
+// Returns the time from the last bucket to the end of backward in kNoop: copies to the gradients.
+double end_of_noop(const StepEvidence& e);
+
 std::vector<double> of_ranks(const DetailSteps& step, OfRank value);
 // Returns the rank that waits least, which is the last to come.
 size_t least_blocked(const DetailSteps& step);
 // Returns the median over the steps of a mode of the mean over ranks; nullopt without such steps.
+// Of few steps, the error is the spread of the recorded steps.
 std::optional<Measured> in_mode(const StepEvidence& e, Mode mode, OfRank value);
 
 }  // namespace howmany::reports

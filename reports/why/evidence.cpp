@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxRanks = 100'000, kMaxDetailSteps = 1000, kMaxOfAStep = 100'000;
 constexpr double kMaxSeconds = 1e6, kMinStep = 1e-9, kMaxClock = 1e12, kMaxBytes = 1e18;
-constexpr double kMaxCount = 1e12;
+constexpr double kMaxCount = 1e12, kMaxRecording = 1e3;
 constexpr int64_t kMaxCores = 1 << 20;
 
 constexpr std::pair<const char*, Mode> kModes[] = {{"synced", Mode::kSynced},
@@ -121,7 +121,7 @@ DetailSteps detail_steps(const JsonNode& node, size_t ranks) {
 void add_arguments(const JsonNode& root, StepEvidence& e) {
   e.gpu = flag_in(root, "gpu");
   e.ddp = flag_in(root, "ddp");
-  e.recording = up_to(root, "recording", 1);
+  e.recording = up_to(root, "recording", kMaxRecording);
   e.cores = cores_in(root, "cores");
   e.threads = cores_in(root, "threads");
   e.samples = up_to(root, "samples", kMaxCount);

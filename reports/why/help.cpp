@@ -247,14 +247,7 @@ class Helps {
   void add_ddp() {
     const Measured machinery = part_of(parts_, LossPart::kMachinery);
     if (!e_.bucket_view)
-      add("bucket_view",
-          saved_in(
-              row_,
-              [&](const StepEvidence& e) -> SavedSeconds {
-                const auto copies = in_mode(e, Mode::kNoop, blocked);
-                if (!copies) return std::nullopt;
-                return *copies + Measured{std::min(copies->value, machinery.value), copies->error};
-              }),
+      add("bucket_view", saved_copies(),
           "DistributedDataParallel(..., gradient_as_bucket_view=True)");
     if (!e_.find_unused || e_.static_graph) return;
     if (e_.has_unused)
@@ -262,6 +255,15 @@ class Helps {
     else
       add("no_find_unused", 0.5 * machinery,
           "DistributedDataParallel(..., find_unused_parameters=False)");
+  }
+
+  // Copies from buckets at the end of backward, and as many into them before.
+  SavedSeconds saved_copies() const {
+    const double most = parts_.of(LossPart::kMachinery).seconds;
+    return saved_in(row_, [&](const StepEvidence& e) -> SavedSeconds {
+      if (steps_of(e, Mode::kNoop).empty()) return std::nullopt;
+      return Measured{std::min(2 * end_of_noop(e), most), 0};
+    });
   }
 
   static Measured timed_train(const StepEvidence& e) {

@@ -47,28 +47,11 @@ double mean_train(const StepEvidence& e) {
   return sum / static_cast<double>(e.ranks.size());
 }
 
-const Span* backward_of(const DetailStep& step) {
-  const auto found = std::ranges::find(step.spans, "backward", &Span::what);
-  return found == step.spans.end() ? nullptr : &*found;
-}
-
 double in_spans(const DetailStep& step, const std::string& what) {
   double sum = 0;
   for (const Span& span : step.spans)
     if (span.what == what) sum += span.seconds;
   return sum;
-}
-
-// Returns how long the rank was in collectives outside of backward.
-double blocked_outside(const DetailStep& step) {
-  const Span* const backward = backward_of(step);
-  double sum = 0;
-  for (const Span& span : step.spans) {
-    const bool within = backward != nullptr && span.at >= backward->at &&
-                        span.at < backward->at + backward->seconds;
-    if (span.what == "blocked" && !within) sum += span.seconds;
-  }
-  return std::min(sum, step.blocked);
 }
 
 // Backward without the wait for gradients at its end.
@@ -187,25 +170,28 @@ Measured lost_by_threads(const StepEvidence& e, Measured alone) {
   return alone - *narrow;
 }
 
-Measured alone_or_timed(const StepEvidence& e) {
-  const auto alone = in_mode(e, Mode::kAlone, useful);
-  return e.ddp && alone ? *alone : Measured{mean_train(e), 0};
+// Returns the cost of DistributedDataParallel on one rank.
+Measured machinery_alone(const StepEvidence& e) {
+  const auto synced = in_mode(e, Mode::kSynced, train), alone = in_mode(e, Mode::kAlone, useful);
+  if (!e.ddp || !synced || !alone || synced->value <= alone->value) return {};
+  return *synced - *alone;
 }
 
-// Returns the useful step of the one device.
+// Returns what a rank by itself loses with more threads than cores.
+Measured lost_by_threads(const StepEvidence& e) {
+  const auto alone = in_mode(e, e.ddp ? Mode::kAlone : Mode::kSynced, useful);
+  return lost_by_threads(e, alone ? *alone : Measured{mean_train(e), 0});
+}
+
+// Returns the useful step of the one device: the timed one, which has the most steps, less these.
 Measured ideal_of(const StepEvidence& e) {
-  const Measured alone = alone_or_timed(e);
-  const Measured lost = lost_by_threads(e, alone);
-  return lost.value > 0 ? *in_mode(e, Mode::kNarrow, useful) : alone;
+  return Measured{mean_train(e), 0} - machinery_alone(e) - lost_by_threads(e);
 }
 
 void add_one_rank(const StepEvidence& e, RoundParts& round) {
-  const Measured alone = alone_or_timed(e);
-  const auto synced = in_mode(e, Mode::kSynced, train);
-  if (e.ddp && synced && in_mode(e, Mode::kAlone, useful))
-    round.of(LossPart::kMachinery) = *synced - alone;
-  round.of(LossPart::kCompute) = alone - round.ideal;
-  round.threads = lost_by_threads(e, alone).value;
+  round.of(LossPart::kMachinery) = machinery_alone(e);
+  round.of(LossPart::kCompute) = Measured{mean_train(e), 0} - machinery_alone(e) - round.ideal;
+  round.threads = lost_by_threads(e).value;
 }
 
 // Compute and machinery of several ranks. `one_rank`: machinery of a row of one rank.
@@ -218,7 +204,7 @@ void add_compute(const StepEvidence& e, double own_seconds, Measured one_rank, R
     return;
   }
   round.of(LossPart::kCompute) = *alone - round.ideal;
-  if (noop) round.of(LossPart::kMachinery) = *noop - *alone;
+  if (noop) round.of(LossPart::kMachinery) = round.of(LossPart::kMachinery) + (*noop - *alone);
   if (synced) {
     const Measured beside = *synced - noop.value_or(*alone);
     round.of(LossPart::kCompute) = round.of(LossPart::kCompute) + beside;
@@ -238,6 +224,14 @@ std::pair<Measured, double> exchange_of(const StepEvidence& e, const std::vector
   Measured exchange = median_of(least);
   exchange.value = std::min(exchange.value, mean(waits));
   return {exchange, median_of(over).error};
+}
+
+// The end of backward is not exchange if it takes time without it.
+void move_end_of_noop(const StepEvidence& e, RoundParts& round) {
+  double& exchange = round.of(LossPart::kExchange).value;
+  const double moved = std::min(exchange, end_of_noop(e));
+  exchange -= moved;
+  round.of(LossPart::kMachinery).value += moved;
 }
 
 // The other ranks wait for a rank with more of `part`. That wait is of the same cause.
@@ -273,6 +267,7 @@ void add_ranks(const StepEvidence& e, Measured one_rank, RoundParts& round) {
   round.of(LossPart::kExchange) = exchange;
   round.of(LossPart::kSlowest) = {wait - exchange.value, error};
   round.last = last_ranks(e, waits);
+  move_end_of_noop(e, round);
   move_wait(e, LossPart::kEpochs, &RankTimes::epochs, round);
   move_wait(e, LossPart::kOutside, &RankTimes::outside, round);
   move_wait(e, LossPart::kData, &RankTimes::data, round);
@@ -337,17 +332,17 @@ Measured machinery_on_one_rank(const std::vector<RowEvidence>& rows, const RowEv
 Slowest slowest_of(const std::vector<RoundParts>& rounds) {
   std::map<size_t, int> times;
   LastRank sum;
-  int steps = 0;
+  std::vector<double> extra;
   for (const RoundParts& round : rounds)
     for (const LastRank& last : round.last) {
       ++times[last.rank];
-      ++steps;
+      extra.push_back(last.extra());
       sum.data += last.data;
       sum.outside += last.outside;
       sum.epochs += last.epochs;
       sum.compute += last.compute;
     }
-  if (steps == 0) return {};
+  if (extra.empty()) return {};
   const auto most = std::ranges::max_element(times, {}, [](const auto& one) { return one.second; });
   const std::pair<double, LossPart> causes[] = {{sum.data, LossPart::kData},
                                                 {sum.outside, LossPart::kOutside},
@@ -355,8 +350,8 @@ Slowest slowest_of(const std::vector<RoundParts>& rounds) {
                                                 {sum.compute, LossPart::kCompute}};
   Slowest slowest;
   slowest.rank = static_cast<int>(most->first);
-  slowest.extra = std::max(0.0, sum.extra() / steps);
-  slowest.share = static_cast<double>(most->second) / steps;
+  slowest.extra = std::max(0.0, median(extra));
+  slowest.share = static_cast<double>(most->second) / static_cast<double>(extra.size());
   slowest.because = std::ranges::max_element(causes)->second;
   return slowest;
 }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divides the time that a step loses against one device into parts that add up.
 //
-// Ideal. The useful step of one device: without data wait, starts of epochs, work outside of steps
-//   and DistributedDataParallel, and with no more threads than cores. Times the samples of a rank
-//   over those of the one device.
+// Ideal. The useful step of one device: the timed step without data wait, starts of epochs, work
+//   outside of steps and DistributedDataParallel, and with no more threads than cores. Times the
+//   samples of a rank over those of the one device.
 // Parts. Means over ranks. With R the recorded steps, N those without exchange (kNoop), B those of
 //   ranks alone (kAlone), w = train - blocked, and medians over the steps of a mode:
 //   data, epochs, outside  as timed, and the wait of the other ranks for the rank that has more
-//   exchange   the least blocked of the ranks, in R: transfer that backward does not hide
+//   exchange   the least blocked of the ranks, in R, less that in N at the end of backward:
+//   transfer
+//              that backward does not hide
 //   slowest    blocked of the timed steps, mean over ranks, less `exchange` and those waits, plus
 //              the share of the slow rank in `compute`. So a rank that takes x longer than the
 //              others loses x. Timed backward less the backward of R without its tail gives the
 //              tail of timed steps
-//   machinery  w(N) - w(B). On one rank: train(R) - w(B). Without B: of the row of one rank
+//   machinery  w(N) - w(B), and the end of backward in N. On one rank: train(R) - w(B). Without B:
+//              of the row of one rank
 //   compute    w(B) - ideal, and w(R) - w(N): cores and memory that ranks or the exchange share.
 //              Without B: what remains of the timed steps, and `remainder` is true
 //   rest       what remains. A negative part is 0, and its value goes here
@@ -47,7 +50,7 @@ struct Lost {
 // The slowest rank.
 struct Slowest {
   int rank = -1;     // the one that waits least; -1: none
-  double extra = 0;  // its own work over the mean of the others, per step
+  double extra = 0;  // its own work over the mean of the others, in the median step
   double share = 0;  // of the recorded steps in which it was the last
   LossPart because =
       LossPart::kCompute;  // where most of `extra` is: data, outside, epochs or compute

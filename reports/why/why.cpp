@@ -111,6 +111,10 @@ std::string detail_of(const CountParts& parts, LossPart part) {
   }
 }
 
+std::string signed_seconds(double seconds) {
+  return seconds < 0 ? "-" + format_seconds(-seconds) : format_seconds(seconds);
+}
+
 // "4.10 ms waiting for data (3.90 ms on one device too)"
 std::string part_text(const CountParts& parts, const Lost& lost) {
   std::vector<std::string> details;
@@ -119,7 +123,7 @@ std::string part_text(const CountParts& parts, const Lost& lost) {
   if (parts.devices > 1 && lost.part != LossPart::kRest && lost.on_one > lost.seconds / 10)
     details.push_back(format_seconds(lost.on_one) + " on one device too");
   const std::string tail = details.empty() ? "" : fmt::format(" ({})", fmt::join(details, ", "));
-  return fmt::format("{} {}{}", format_seconds(lost.seconds), word_of(lost.part), tail);
+  return fmt::format("{} {}{}", signed_seconds(lost.seconds), word_of(lost.part), tail);
 }
 
 std::string where_of(const WhyRow& row) {

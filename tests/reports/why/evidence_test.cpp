@@ -82,7 +82,7 @@ TEST(StepEvidence, NamesThePlaceOfABadValue) {
   expect_refused("/ranks/1/data_s", -1e-9, "ranks[1].data_s");
   expect_refused("/ranks", nlohmann::json::array(), "ranks");
   expect_refused("/workers", -1, "workers");
-  expect_refused("/recording", 2, "recording");
+  expect_refused("/recording", -1, "recording");
   expect_refused("/steps/0/mode", "other", "steps[0].mode");
   expect_refused("/steps/0/ranks/1/train_s", -1, "steps[0].ranks[1].train_s");
   expect_refused("/steps/1/ranks/1", nullptr, "steps[1].ranks[1]");

@@ -123,6 +123,14 @@ TEST(Parts, NameMachineryAndCompute) {
   expect_only(parts(single(), evidence({{{150}, {150}}})), LossPart::kCompute, 0.05);
 }
 
+TEST(Parts, TheEndOfBackwardWithoutExchangeIsMachinery) {
+  StepEvidence e = evidence({{{}, {}}}, {.exchange = 40});
+  for (DetailStep& rank : e.steps[1].ranks) rank.train += 0.03, rank.blocked = 0.03;
+  const CountParts p = parts(single(), e);
+  EXPECT_NEAR(p.of(LossPart::kMachinery).seconds, 0.03, kTiny);
+  EXPECT_NEAR(p.of(LossPart::kExchange).seconds, 0.01, kTiny);
+}
+
 TEST(Parts, NameDataOutsideAndEpochs) {
   const Rank data{.data = 20}, outside{.outside = 20}, epochs{.epochs = 20};
   expect_only(parts(single(), evidence({{data, data}})), LossPart::kData, 0.02);
