@@ -39,7 +39,7 @@ std::vector<double> of_ranks(const DetailSteps& step, OfRank value);
 // Returns the rank that waits least, which is the last to come.
 size_t least_blocked(const DetailSteps& step);
 // Returns the median over the steps of a mode of the mean over ranks; nullopt without such steps.
-// Of few steps, the error is the spread of the recorded steps.
+// The error of few steps is the spread of the recorded steps.
 std::optional<Measured> in_mode(const StepEvidence& e, Mode mode, OfRank value);
 
 }  // namespace howmany::reports
