@@ -12,7 +12,6 @@
 #include "core/base/text/files.h"
 #include "core/base/text/json.h"
 #include "core/base/text/print_stderr.h"
-#include "core/base/text/shell.h"
 #include "core/base/text/table.h"
 #include "reports/cli/side_by_side.h"
 #include "reports/comm/json.h"
@@ -31,6 +30,7 @@
 #include "reports/results/disturbance.h"
 #include "reports/results/latex.h"
 #include "reports/results/plain_json.h"
+#include "reports/results/run_folder.h"
 #include "reports/transfer/advise.h"
 #include "reports/transfer/render.h"
 #include "reports/workers/render.h"
@@ -120,20 +120,6 @@ void write_page_again(const fs::path& path, const Summary& summary) {
   } catch (const InputError& error) {
     print_stderr("report.html is not written again: {}\n", error.what());
   }
-}
-
-std::string summary_path(const std::string& path) {
-  if (!fs::is_directory(path)) return path;
-  if (fs::exists(path + "/base.json"))
-    throw InputError(
-        fmt::format("{0} is of howmany gate; give howmany compare {0}/base.json {0}/candidate.json",
-                    shell_quoted(path)));
-  if (!fs::exists(path + "/summary.json") && fs::exists(path + "/plan.json"))
-    throw InputError(fmt::format(
-        "{} holds no result, as the run ended before its first one; continue with howmany gpus "
-        "--resume {}",
-        path, shell_quoted(path)));
-  return path + "/summary.json";
 }
 
 void write_exports(const ReportArguments& arguments, const Summary& summary) {

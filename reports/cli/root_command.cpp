@@ -36,6 +36,7 @@
 #include "reports/results/machine.h"
 #include "reports/submit/command.h"
 #include "reports/transfer/command.h"
+#include "reports/why/command.h"
 #include "reports/workers/command.h"
 
 namespace howmany::reports {
@@ -326,6 +327,8 @@ void nothing(CLI::App& /*app*/, const Words& /*command*/, int& /*code*/) {}
 // All commands. The sections of --help are in the order of their first rows.
 constexpr CommandRow kCommands[] = {
     {"gpus", group::kAsk, "Number of GPUs, from measured steps", add_gpus, kTakesCommand},
+    {"why", group::kAsk, "Where the time of a run goes, and what would help",
+     without_command<add_why_command>},
     {"workers", group::kAsk, "Number of loader workers, measured", add_workers, kTakesCommand},
     {"backend", group::kAsk, "Communication backend by size, measured", add_backend_command,
      kTakesCommand},

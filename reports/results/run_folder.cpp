@@ -16,6 +16,7 @@
 #include "core/base/process.h"
 #include "core/base/text/files.h"
 #include "core/base/text/format.h"
+#include "core/base/text/shell.h"
 #include "reports/results/record.h"
 
 namespace howmany::reports {
@@ -144,5 +145,19 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
     : path_(std::move(other.path_)),
       lock_(std::exchange(other.lock_, -1)),
       is_new_(other.is_new_) {}
+
+std::string summary_path(const std::string& path) {
+  if (!fs::is_directory(path)) return path;
+  if (fs::exists(path + "/base.json"))
+    throw InputError(
+        fmt::format("{0} is of howmany gate; give howmany compare {0}/base.json {0}/candidate.json",
+                    shell_quoted(path)));
+  if (!fs::exists(path + "/summary.json") && fs::exists(path + "/plan.json"))
+    throw InputError(fmt::format(
+        "{} holds no result, as the run ended before its first one; continue with howmany gpus "
+        "--resume {}",
+        path, shell_quoted(path)));
+  return path + "/summary.json";
+}
 
 }  // namespace howmany::reports

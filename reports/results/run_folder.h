@@ -41,4 +41,8 @@ class RunFolder {
   bool is_new_ = false;
 };
 
+// Returns the path of summary.json in the folder of a run, or `path` if that is no folder. Throws
+// InputError if the folder is one of `howmany gate`, or holds no result yet.
+std::string summary_path(const std::string& path);
+
 }  // namespace howmany::reports

@@ -14,7 +14,7 @@ import unittest
 
 import programs
 
-COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "train", "devices", "report", "selftest", "compare",
+COMMANDS = ("run", "gpus", "why", "workers", "backend", "transfer", "train", "devices", "report", "selftest", "compare",
             "gate", "history", "completion", "help")
 # Runs the completion function as readline does: sets the words and the index of the word to
 # complete.

@@ -7,7 +7,7 @@ import re
 import programs
 
 TOPICS = ("method", "output", "exit-codes", "environment")
-COMMANDS = ("run", "gpus", "workers", "backend", "transfer", "predict", "cluster", "train", "devices", "memory", "report", "selftest",
+COMMANDS = ("run", "gpus", "why", "workers", "backend", "transfer", "predict", "cluster", "train", "devices", "memory", "report", "selftest",
             "compare", "gate", "history", "node", "completion", "help")
 PARTS = ("compiler", "build type", "oneDNN", "gloo", "MPI", "NCCL", "CUDA", "cuDNN", "CUPTI")
 
@@ -24,7 +24,7 @@ class Help(programs.TestCase):
         listed = {group: re.findall(r"^  (\S+) ", text, re.M) for group, text in groups if group != "Examples"}
         self.assertEqual(list(listed), ["Ask", "Measure", "CI", "More"])
         names = [name for group in listed.values() for name in group]
-        self.assertLessEqual(len(names), 15)
+        self.assertLessEqual(len(names), 16)
         self.assertEqual(set(names), {*COMMANDS} - {"run", "node", "completion"})
 
     def test_lists_topics_and_commands(self):
