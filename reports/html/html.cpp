@@ -19,6 +19,7 @@
 #include "reports/html/gpus_section.h"
 #include "reports/html/groups.h"
 #include "reports/html/step_bars.h"
+#include "reports/html/why_section.h"
 #include "reports/results/plain_json.h"
 
 namespace howmany::reports {
@@ -27,6 +28,7 @@ namespace {
 using PlainJson = nlohmann::json;
 
 constexpr const char* kBeyond = "beyond";  // after the others, unless they have no answer
+constexpr const char* kWhy = "why";        // after all
 constexpr size_t kMaxNotes = 100, kMaxContext = 120, kMaxMarks = 40, kMaxCell = 120;
 
 std::string tagged(const char* tag, const char* kind, const std::string& text) {
@@ -128,11 +130,12 @@ std::string devices_line(const Summary& summary) {
 std::string answer_section(const Summary& summary, const Marks& marks) {
   std::string html;
   for (const auto& [name, answer] : summary.answer.items())
-    if (name != kBeyond) html += answers_of(name, answer);
+    if (name != kBeyond && name != kWhy) html += answers_of(name, answer);
   const PlainJson& beyond = json_member(summary.answer, kBeyond);
   if (beyond.is_object())
     html = is_beyond_first(summary.answer) ? beyond_section(beyond) + html
                                            : html + beyond_section(beyond);
+  html += why_section(json_member(summary.answer, kWhy));
   if (html.empty()) html = tagged("p", "because", "This summary holds no answer.");
   return html + devices_line(summary) + marks_line(summary, marks) + job_script_section(summary);
 }

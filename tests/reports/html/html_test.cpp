@@ -268,6 +268,69 @@ TEST(TheCharts, ShowThePartsOfProfiledSteps) {
   EXPECT_THAT(html, Not(HasSubstr("<ddp>")));
 }
 
+Summary explained() {
+  Summary summary = example_curve();
+  const auto part = [](const char* name, double seconds) {
+    return nlohmann::json{{"part", name}, {"seconds", seconds}, {"error_s", 1e-4}};
+  };
+  nlohmann::json two = {{"devices", 2}, {"mode", "<ddp>"}, {"backend", "gloo"}};
+  two.update({{"step_s", 0.04}, {"ideal_s", 0.02}, {"lost_s", 0.02}, {"refused", nullptr}});
+  two["parts"] = {part("exchange", 0.012), part("data", 0.006), part("rest", 0.002)};
+  two["help"] = {{{"what", "bf16_gradients"},
+                  {"gain_s", 0.005},
+                  {"error_s", 2e-4},
+                  {"evidence", "replayed"},
+                  {"paste", "model.register_comm_hook(None, <hook>)"}}};
+  nlohmann::json four = two;
+  four.update(
+      {{"devices", 4}, {"refused", "ranks <disagree>"}, {"parts", nlohmann::json::array()}});
+  four["help"] = nlohmann::json::array();
+  summary.answer["why"] = {
+      {"because", "Gradients <arrive> late."}, {"recording", 0.0004}, {"counts", {two, four}}};
+  return summary;
+}
+
+TEST(TheLostTime, IsABarOfPartsForEachCount) {
+  const std::string html = to_html(explained());
+  EXPECT_EQ(unbalanced(html), "");
+  EXPECT_THAT(html, HasSubstr("Gradients &lt;arrive&gt; late."));
+  EXPECT_EQ(count(html, "class=\"part ideal\""), 2u + 1u);  // and the legend
+  EXPECT_EQ(count(html, "class=\"part s1\""), 1u + 1u);
+  EXPECT_EQ(count(html, "class=\"part rest\""), 2u + 1u);
+  EXPECT_THAT(html, HasSubstr("width=\"240.0\""));  // the ideal is half of the step
+  EXPECT_THAT(html, HasSubstr("<title>waiting for data: 6 ms</title>"));
+  EXPECT_THAT(html, HasSubstr("<td>12 ms<small>30 %; \u00b1 100 us</small></td>"));
+  for (const char* markup : {"<ddp>", "<arrive>", "<disagree>", "<hook>"})
+    EXPECT_THAT(html, Not(HasSubstr(markup)));
+}
+
+TEST(TheLostTime, IsNotDividedIfItWasRefused) {
+  const std::string html = to_html(explained());
+  EXPECT_THAT(html, HasSubstr("devices 4: 40 ms, useful 50 %, rest 50 %\">"));
+  EXPECT_THAT(html, HasSubstr("ranks &lt;disagree&gt;"));
+}
+
+TEST(TheLostTime, HasTheChangesThatWouldHelp) {
+  const std::string html = to_html(explained());
+  EXPECT_THAT(html, HasSubstr("<td>5 ms<small>12 %; \u00b1 200 us</small></td>"));
+  EXPECT_THAT(html, HasSubstr("<code>model.register_comm_hook(None, &lt;hook&gt;)</code>"));
+  EXPECT_THAT(to_html(example_curve()), Not(HasSubstr("would help")));
+}
+
+TEST(TheLostTime, OfAHostileAnswerIsAPage) {
+  for (const nlohmann::json& bad :
+       {nlohmann::json(3), nlohmann::json("<b>"), nlohmann::json::array({1}),
+        nlohmann::json{{"counts", 7}}, nlohmann::json{{"counts", {1, "<b>", nullptr}}},
+        nlohmann::json{{"counts", {{{"parts", {3, {{"part", 4}}}}, {"help", {1}}}}}},
+        nlohmann::json{{"counts", {{{"ideal_s", 1e300}, {"step_s", -1}, {"lost_s", "x"}}}}}}) {
+    Summary summary = example_curve();
+    summary.answer["why"] = bad;
+    const std::string html = to_html(summary);
+    EXPECT_EQ(unbalanced(html), "") << bad;
+    EXPECT_THAT(html, Not(HasSubstr("<b>"))) << bad;
+  }
+}
+
 TEST(TheCharts, AreOneForEachOperationWithALineForEachBackend) {
   const std::string html = to_html(collectives());
   EXPECT_EQ(count(html, "<svg"), 1u);
