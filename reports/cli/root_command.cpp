@@ -436,6 +436,7 @@ int run_command(int argc, char** argv, const std::string& version) {
       "Examples:\n"
       "  howmany                                    # two minutes: how does this machine scale?\n"
       "  howmany gpus -- python train.py            # your own PyTorch script, unmodified\n"
+      "  howmany why howmany-out/20260101T120000Z   # why does it not scale?\n"
       "  howmany workers -- python train.py         # how many loader workers for it?\n"
       "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16  # no GPU here?\n"
       "  howmany predict --rates 1=412,2=801 --up-to 16  # and on more GPUs?\n"

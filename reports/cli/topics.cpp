@@ -55,6 +55,7 @@ howmany gpus --resume DIR.
   plan.json              gpus: the request with every default resolved, and the machine
   study.json             gpus --submit: the jobs, whose results are in nodes-1, nodes-2, ...
   trace.pftrace          gpus --profile: a trace for ui.perfetto.dev
+  why.pftrace            why: the recorded steps of all ranks, for ui.perfetto.dev
   loader.json            workers: every run; loader.samples.jsonl has the samples
   backend.json           backend: every run; backend.samples.jsonl has the samples
   transfer.json          transfer: every run; transfer.samples.jsonl has the samples

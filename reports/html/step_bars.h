@@ -25,8 +25,8 @@ struct StepBar {
 constexpr size_t kMaxBars = 24;
 std::string stacked_bars(std::span<const BarPart> parts, const std::vector<StepBar>& bars);
 
-// Of the profiled steps of a group (`howmany gpus --profile`): compute, communication, data and so
-// on. Returns "" if no measurement was profiled.
+// Draws the profiled steps of a group (`howmany gpus --profile`): compute, communication, data and
+// so on. Returns "" if no measurement was profiled.
 std::string step_bars(const HtmlGroup& group);
 
 }  // namespace howmany::reports

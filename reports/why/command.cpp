@@ -67,7 +67,7 @@ void refuse_other_commands(const std::string& path, const Summary& summary) {
                   path));
 }
 
-// Of one run. Without plan.json, as if only summary.json was copied, the answer is the stored one.
+// The answer is the stored one if plan.json is missing, as if only summary.json was copied.
 struct RecordedWhy {
   nlohmann::ordered_json answer;
   std::string timeline;  // empty: no steps were recorded
