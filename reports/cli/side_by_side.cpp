@@ -75,6 +75,7 @@ std::vector<AnswerRow> answer_rows(const std::vector<NamedSummary>& runs) {
     const size_t before = rows.size();
     if (run.summary.answer.is_object())
       for (const auto& [question, answer] : run.summary.answer.items()) {
+        if (question == "why") continue;  // recommends no number
         const PlainJson& cases = json_member(answer, "cases");
         if (!cases.is_array() || cases.empty()) add(run.name, question, answer);
         if (cases.is_array())
