@@ -39,6 +39,12 @@ int64_t nanoseconds(double seconds) {
   return std::llround(1e9 * std::clamp(seconds, 0.0, kMaxTime));
 }
 
+double length_of(const DetailStep& step) {
+  double end = step.train;
+  for (const Span& span : step.spans) end = std::max(end, span.at + span.seconds);
+  return end;
+}
+
 // The steps of one rank, and its clock.
 class RankTrack {
  public:
@@ -60,9 +66,7 @@ class RankTrack {
   }
   void add_phases(PerfettoTrack& track) const {
     each([&](const DetailStep& step, Mode mode) {
-      double end = step.train;
-      for (const Span& span : step.spans) end = std::max(end, span.at + span.seconds);
-      track.add({time(step, 0), time(step, end), "step", title_of(mode)});
+      track.add({time(step, 0), time(step, length_of(step)), "step", title_of(mode)});
       for (const Span& span : step.spans)
         track.add({time(step, span.at), time(step, span.at + span.seconds), "phase", span.what});
     });
@@ -107,6 +111,17 @@ size_t rank_count(const StepEvidence& evidence) {
   return ranks;
 }
 
+// The host of a GPU begins a step while the GPU works on the one before.
+void follow_each_other(StepEvidence& evidence) {
+  std::vector<double> ends(rank_count(evidence), -std::numeric_limits<double>::infinity());
+  for (DetailSteps& steps : evidence.steps)
+    for (size_t rank = 0; rank < steps.ranks.size(); ++rank) {
+      DetailStep& step = steps.ranks[rank];
+      step.began = std::max(step.began, ends[rank]);
+      ends[rank] = step.began + length_of(step);
+    }
+}
+
 // In the order of their times, an outer span before its inner ones.
 StepEvidence in_order(StepEvidence evidence) {
   for (DetailSteps& steps : evidence.steps)
@@ -119,6 +134,7 @@ StepEvidence in_order(StepEvidence evidence) {
   std::ranges::stable_sort(evidence.steps, {}, [](const DetailSteps& steps) {
     return steps.ranks.empty() ? 0 : steps.ranks.front().began;
   });
+  follow_each_other(evidence);
   return evidence;
 }
 

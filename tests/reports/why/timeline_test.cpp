@@ -88,6 +88,18 @@ TEST(Timeline, NamesStepsOfOtherModes) {
   EXPECT_EQ(slices_of(seen, "rank 1").front(), "step of the rank alone 0 5000");
 }
 
+// As on a GPU.
+TEST(Timeline, StepsThatTheHostBeginsEarlyFollowEachOther) {
+  StepEvidence evidence = two_hosts(0);
+  for (DetailStep& rank : evidence.steps[1].ranks) rank.began = 5.004;
+  const Viewer seen(timeline_group(evidence, "ddp", 1));
+  EXPECT_THAT(slices_of(seen, "buckets of rank 1"),
+              ElementsAre("all-reduce 1 MB 5000 7000", "all-reduce 25 MB 7000 9000",
+                          "all-reduce 1 MB 15000 17000", "all-reduce 25 MB 17000 19000"));
+  for (const Slice& slice : seen.slices)
+    EXPECT_EQ(slice.depth == 0, slice.name == "step" || slice.track.starts_with("buckets"));
+}
+
 TEST(Timeline, BucketsThatOverlapFollowEachOther) {
   StepEvidence evidence = two_hosts(0);
   for (DetailSteps& steps : evidence.steps)
