@@ -51,9 +51,16 @@ std::string refusal_of(const PlainJson& count) {
   return refused.is_string() ? refused.get<std::string>() : "";
 }
 
+// "mlp, ddp over gloo"
+std::string name_of_row(const PlainJson& count) {
+  const PlainJson& model = json_member(count, "model");
+  return fmt::format("{}{} over {}", model.is_string() ? model.get<std::string>() + ", " : "",
+                     json_text(json_member(count, "mode")),
+                     json_text(json_member(count, "backend")));
+}
+
 std::string name_of_count(const PlainJson& count) {
-  return fmt::format("{} over {}, devices {}", json_text(json_member(count, "mode")),
-                     json_text(json_member(count, "backend")),
+  return fmt::format("{}, devices {}", name_of_row(count),
                      json_text(json_member(count, "devices")));
 }
 
@@ -103,13 +110,13 @@ std::string parts_table(const std::vector<const PlainJson*>& counts) {
   for (const LossPart part : kOrder)
     if (std::ranges::any_of(counts, [&](auto* c) { return !part_in(*c, part).is_null(); }))
       shown.push_back(part);
-  std::vector<std::string> titles = {"devices", "mode", "step", "lost"};
+  std::vector<std::string> titles = {"devices", "case", "step", "lost"};
   for (const LossPart part : shown) titles.emplace_back(word_of(part));
   std::string html = head_of(titles);
   for (const PlainJson* count : counts) {
     const double step = seconds_in(*count, "step_s");
     html += "<tr>" + cell_of(json_text(json_member(*count, "devices"))) +
-            cell_of(json_text(json_member(*count, "mode"))) + time_cell(*count, "step_s", "", 0) +
+            cell_of(name_of_row(*count)) + time_cell(*count, "step_s", "", 0) +
             time_cell(*count, "lost_s", "", step);
     for (const LossPart part : shown)
       html += time_cell(part_in(*count, part), "seconds", "error_s", step);
@@ -134,14 +141,14 @@ std::string helps_of(const std::vector<const PlainJson*>& counts) {
     const double step = seconds_in(*count, "step_s");
     for (size_t i = 0; helps.is_array() && i < std::min(helps.size(), kMaxHelps); ++i)
       rows += "<tr>" + cell_of(json_text(json_member(*count, "devices"))) +
-              time_cell(helps[i], "gain_s", "error_s", step) +
+              cell_of(name_of_row(*count)) + time_cell(helps[i], "gain_s", "error_s", step) +
               cell_of(json_text(json_member(helps[i], "evidence"))) +
               fmt::format("<td><code>{}</code></td></tr>\n",
                           escaped(json_text(json_member(helps[i], "paste")), kMaxPaste));
   }
   if (rows.empty()) return "";
   return "<h3>What would help</h3>\n" +
-         head_of({"devices", "gain of a step", "evidence", "change"}) + rows +
+         head_of({"devices", "case", "gain of a step", "evidence", "change"}) + rows +
          "</tbody></table></div>\n";
 }
 

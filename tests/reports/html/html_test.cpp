@@ -273,7 +273,7 @@ Summary explained() {
   const auto part = [](const char* name, double seconds) {
     return nlohmann::json{{"part", name}, {"seconds", seconds}, {"error_s", 1e-4}};
   };
-  nlohmann::json two = {{"devices", 2}, {"mode", "<ddp>"}, {"backend", "gloo"}};
+  nlohmann::json two = {{"devices", 2}, {"model", "<mlp>"}, {"mode", "<ddp>"}, {"backend", "gloo"}};
   two.update({{"step_s", 0.04}, {"ideal_s", 0.02}, {"lost_s", 0.02}, {"refused", nullptr}});
   two["parts"] = {part("exchange", 0.012), part("data", 0.006), part("rest", 0.002)};
   two["help"] = {{{"what", "bf16_gradients"},
@@ -300,7 +300,7 @@ TEST(TheLostTime, IsABarOfPartsForEachCount) {
   EXPECT_THAT(html, HasSubstr("width=\"240.0\""));  // the ideal is half of the step
   EXPECT_THAT(html, HasSubstr("<title>waiting for data: 6 ms</title>"));
   EXPECT_THAT(html, HasSubstr("<td>12 ms<small>30 %; \u00b1 100 us</small></td>"));
-  for (const char* markup : {"<ddp>", "<arrive>", "<disagree>", "<hook>"})
+  for (const char* markup : {"<ddp>", "<mlp>", "<arrive>", "<disagree>", "<hook>"})
     EXPECT_THAT(html, Not(HasSubstr(markup)));
 }
 
