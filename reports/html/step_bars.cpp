@@ -30,7 +30,7 @@ double length_of(const StepBar& bar) {
 }
 
 std::string title_of(const StepBar& bar) {
-  return bar.name + ": " + format_seconds(length_of(bar));
+  return bar.name + ": " + format_seconds(bar.step > 0 ? bar.step : length_of(bar));
 }
 
 std::string words_of(std::span<const BarPart> parts, const StepBar& bar) {
@@ -126,7 +126,7 @@ std::string step_bars(const HtmlGroup& group) {
     parts.push_back({kStepParts[i].word, fmt::format("s{}", i)});
   std::vector<StepBar> bars;
   for (const Measurement* m : group.rows) {
-    StepBar bar{name_of_bar(*m), {}};
+    StepBar bar{.name = name_of_bar(*m), .seconds = {}};
     for (const StepPart& part : kStepParts) {
       const auto found = m->metrics.find(std::string("profile_") + part.name);
       bar.seconds.push_back(found == m->metrics.end() ? 0 : found->second.value);

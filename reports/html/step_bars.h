@@ -18,6 +18,7 @@ struct BarPart {
 struct StepBar {
   std::string name;             // above the bar, without the length
   std::vector<double> seconds;  // of each part; 0 or not a time: none
+  double step = 0;              // printed; 0: the sum of the parts
 };
 
 // Returns "" if no bar has a part. Draws at most kMaxBars bars. The legend names the parts that

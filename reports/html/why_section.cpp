@@ -66,7 +66,7 @@ std::string name_of_count(const PlainJson& count) {
 
 // A step that is not divided is drawn as the useful time and the rest.
 StepBar bar_of(const PlainJson& count) {
-  StepBar bar{name_of_count(count), {seconds_in(count, "ideal_s")}};
+  StepBar bar{name_of_count(count), {seconds_in(count, "ideal_s")}, seconds_in(count, "step_s")};
   for (const LossPart part : kOrder) {
     const bool undivided = !refusal_of(count).empty();
     bar.seconds.push_back(!undivided                ? seconds_in(part_in(count, part), "seconds")
@@ -96,13 +96,17 @@ std::string cell_of(const std::string& text) {
   return "<td>" + escaped(text, kMaxCellText) + "</td>";
 }
 
+std::string signed_seconds(double value) {
+  return value < 0 ? "-" + format_seconds(-value) : format_seconds(value);
+}
+
 std::string time_cell(const PlainJson& json, const char* seconds, const char* error, double step) {
   const auto value = json_number(json, seconds);
   if (!value) return cell_of("-");
   std::string small = step > 0 ? format_percent(*value / step) : "";
   if (const auto of = json_number(json, error); of && *of > 0)
     small += fmt::format("{}\u00b1 {}", small.empty() ? "" : "; ", format_seconds(*of));
-  return fmt::format("<td>{}<small>{}</small></td>", format_seconds(*value), small);
+  return fmt::format("<td class=\"time\">{}<small>{}</small></td>", signed_seconds(*value), small);
 }
 
 std::string parts_table(const std::vector<const PlainJson*>& counts) {

@@ -299,7 +299,7 @@ TEST(TheLostTime, IsABarOfPartsForEachCount) {
   EXPECT_EQ(count(html, "class=\"part rest\""), 2u + 1u);
   EXPECT_THAT(html, HasSubstr("width=\"240.0\""));  // the ideal is half of the step
   EXPECT_THAT(html, HasSubstr("<title>waiting for data: 6 ms</title>"));
-  EXPECT_THAT(html, HasSubstr("<td>12 ms<small>30 %; \u00b1 100 us</small></td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"time\">12 ms<small>30 %; \u00b1 100 us</small></td>"));
   for (const char* markup : {"<ddp>", "<mlp>", "<arrive>", "<disagree>", "<hook>"})
     EXPECT_THAT(html, Not(HasSubstr(markup)));
 }
@@ -312,7 +312,7 @@ TEST(TheLostTime, IsNotDividedIfItWasRefused) {
 
 TEST(TheLostTime, HasTheChangesThatWouldHelp) {
   const std::string html = to_html(explained());
-  EXPECT_THAT(html, HasSubstr("<td>5 ms<small>12 %; \u00b1 200 us</small></td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"time\">5 ms<small>12 %; \u00b1 200 us</small></td>"));
   EXPECT_THAT(html, HasSubstr("<code>model.register_comm_hook(None, &lt;hook&gt;)</code>"));
   EXPECT_THAT(to_html(example_curve()), Not(HasSubstr("would help")));
 }
