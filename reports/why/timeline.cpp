@@ -187,8 +187,8 @@ std::string timeline(const Plan& plan, const Results& results) {
   std::map<size_t, std::pair<int, StepEvidence>>
       last;  // by configuration: the round, and its evidence
   for (const BenchRun& run : results.runs) {
-    if (!run.samples.json.is_object() || !run.samples.json.contains("why")) continue;
-    StepEvidence evidence = evidence_from(run.samples.json["why"], run.samples.name);
+    if (!run.samples.json.is_object() || !run.samples.json.contains(sample_line::kWhy)) continue;
+    StepEvidence evidence = evidence_from(run.samples.json[sample_line::kWhy], run.samples.name);
     const int devices = all[run.configuration].devices;
     if (evidence.steps.empty() || devices < most) continue;
     if (devices > most) last.clear();

@@ -68,9 +68,14 @@ for rank in range(ranks):
         for step in steps[turn["first"]:turn["last"] + 1]:
             step["s"] /= min(turn["workers"] + 1, 3)
             step["wait_s"] = 0.0 if turn["workers"] > 1 else step["s"] / 2
+    for step in steps:
+        step["phases"] = {"data_s": step["wait_s"], "epochs_s": 0, "outside_s": 0, "backward_s": step["s"] / 4,
+                          "optimizer_s": 0, "blocked_s": 0}
+        step["cpu_s"] = step["s"]
     collectives = rehearse(costs, steps) if costs else []
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,
-           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False}
+           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False,
+           "recording_s": 1e-6, "persistent_workers": False}
     if "HOWMANY_SCRIPT_MEMORY" in os.environ:
         end["memory"] = {"parameters": 400, "gradients": 400, "optimizer": 800, "peak": 2000, "reserved": 2 << 20}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"
