@@ -17,7 +17,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kSameClock = 1e-3, kMaxTime = 1e9;
+constexpr double kSameClock = 1e-3, kDeviations = 5, kMaxTime = 1e9;
 
 const char* title_of(Mode mode) {
   switch (mode) {
@@ -151,9 +151,10 @@ ClockShift clock_shift(const StepEvidence& evidence, size_t rank) {
   }
   if (differences.empty()) return {};
   const double shift = median(differences);
-  if (std::abs(shift) <= kSameClock) return {};
   for (double& difference : differences) difference = std::abs(difference - shift);
-  return {shift, median(differences)};
+  const double deviation = median(differences);
+  if (std::abs(shift) <= std::max(kSameClock, kDeviations * deviation)) return {};
+  return {shift, deviation};
 }
 
 std::string timeline_group(const StepEvidence& unordered, const std::string& name, uint64_t id) {

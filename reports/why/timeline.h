@@ -4,9 +4,9 @@
 //
 // Tracks. One for each rank with the phases of its steps, and one below it with its buckets. A
 //   bucket starts when its gradients are ready and the one before has ended.
-// Clock. That of rank 0's host. If a rank's buckets end more than 1 ms before or after those of
-//   rank 0 (the median), its times are shifted by that. The name of its track then has the median
-//   absolute deviation.
+// Clock. That of rank 0's host. If a rank's buckets end before or after those of rank 0 by more
+//   than 1 ms and five times the median absolute deviation (the median), its times are shifted by
+//   that. The name of its track then has the deviation.
 // Thread safety. Pure functions.
 #pragma once
 
@@ -26,7 +26,7 @@ std::string timeline_group(const StepEvidence& evidence, const std::string& name
 
 // The clock of a rank against that of rank 0.
 struct ClockShift {
-  double seconds = 0;    // to subtract; 0 if the clocks agree within 1 ms
+  double seconds = 0;    // to subtract; 0 if the clocks agree
   double deviation = 0;  // median absolute
 };
 ClockShift clock_shift(const StepEvidence& evidence, size_t rank);

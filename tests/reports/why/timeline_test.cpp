@@ -78,6 +78,11 @@ TEST(Timeline, TrustsAClockThatAgreesWithinAMillisecond) {
   EXPECT_THAT(slices_of(seen, "rank 1"), ::testing::Contains("step 500 10500"));
 }
 
+TEST(Timeline, TrustsTheClockOfABusyHost) {
+  EXPECT_EQ(clock_shift(two_hosts(0.002, 0.004), 1).seconds, 0);
+  EXPECT_NE(clock_shift(two_hosts(0.002, 0.002), 1).seconds, 0);
+}
+
 TEST(Timeline, NamesStepsOfOtherModes) {
   StepEvidence evidence = two_hosts(0);
   DetailStep alone;
