@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/text/json.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr size_t kMaxRanks = 100'000, kMaxDetailSteps = 1000, kMaxOfAStep = 100'000;
 constexpr double kMaxSeconds = 1e6, kMinStep = 1e-9, kMaxClock = 1e12, kMaxBytes = 1e18;
 constexpr double kMaxCount = 1e12, kMaxRecording = 1e3;
+constexpr double kResolution = 1e-5;  // seconds
 constexpr int64_t kMaxCores = 1 << 20;
 
 constexpr std::pair<const char*, Mode> kModes[] = {{"synced", Mode::kSynced},
@@ -81,18 +83,22 @@ Mode mode_from(const JsonNode& node) {
   node.fail("unknown mode");
 }
 
+// Events of different streams of a GPU may be as much out of order.
+double time_in_step(const JsonNode& node) {
+  return std::max(0.0, number_within(node, -kResolution, kMaxSeconds));
+}
+
 Span span_from(const JsonNode& node) {
   const std::vector<JsonNode> items = triple(node);
-  return {items[0].string(), number_within(items[1], 0, kMaxSeconds),
-          number_within(items[2], 0, kMaxSeconds)};
+  return {items[0].string(), time_in_step(items[1]), number_within(items[2], 0, kMaxSeconds)};
 }
 
 Bucket bucket_from(const JsonNode& node) {
   const std::vector<JsonNode> items = triple(node);
-  const Bucket bucket{number_within(items[0], 0, kMaxBytes),
-                      number_within(items[1], 0, kMaxSeconds),
-                      number_within(items[2], 0, kMaxSeconds)};
-  if (bucket.ended < bucket.at) node.fail("it ends before it begins");
+  Bucket bucket{number_within(items[0], 0, kMaxBytes), time_in_step(items[1]),
+                time_in_step(items[2])};
+  if (bucket.ended < bucket.at - kResolution) node.fail("it ends before it begins");
+  bucket.ended = std::max(bucket.at, bucket.ended);
   return bucket;
 }
 

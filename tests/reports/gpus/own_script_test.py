@@ -40,6 +40,25 @@ class OwnScript(programs.TestCase):
         self.assertEqual(rows, [(1, "single", "local"), (2, "ddp", "gloo")])
         self.assertEqual(answer["cases"][0]["model"], "recorded_script.py")
 
+    def test_the_lost_time_has_parts(self):
+        done = self.gpus(RECORDED_WAIT="0.3")
+        self.answer(done)
+        why = self.summary()["answer"]["why"]
+        one, two = why["counts"]
+        self.assertEqual([one["devices"], one["cause"], one["refused"]], [1, "data", None])
+        for count in why["counts"]:
+            self.assertAlmostEqual(sum(part["seconds"] for part in count["parts"]), count["lost_s"])
+        self.assertAlmostEqual(one["parts"][0]["share"], 0.3, delta=0.01)
+        self.assertEqual([two["devices"], two["cause"]], [2, None])
+        self.assertTrue(two["refused"])  # its exchange was not recorded
+        again = programs.run("howmany", "report", self.out)
+        self.assertIn(" ".join(two["because"].split()), " ".join(again.out.split()))
+        self.assertEqual(programs.run("howmany", "report", self.out, "--json").json()["answer"]["why"], why)
+        done = subprocess.run([sys.executable, SCRIPT.parents[2] / "support" / "check_schema.py",
+                               SCRIPT.parents[3] / "reports" / "summary.schema.json", self.out / "summary.json"],
+                              capture_output=True, text=True, check=False)
+        self.assertIn(done.returncode, (0, 77), done.stderr)
+
     def test_in_a_copy_the_folder_stays_as_it_is(self):
         (self.folder / "here").mkdir()
         (self.folder / "here" / "mine.txt").write_text("mine")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for a training script under the hook: recorded_script.py N [--batch B] [--world W].
 Writes the records of N ranks whose steps take RECORDED_STEP seconds on one device, and
-RECORDED_STEP / RECORDED_SPEED on several. In a rehearsal, two buckets of 1 MiB are ready after 0.4 and
+RECORDED_STEP / RECORDED_SPEED on several. They wait for data for RECORDED_WAIT of a step. In a rehearsal, two buckets of 1 MiB are ready after 0.4 and
 0.8 of the step, and the optimizer takes the rest."""
 
 import argparse
@@ -59,6 +59,7 @@ if given.strong:
     batch = given.batch // world
 workers = [int(one) for one in os.environ.get("HOWMANY_SCRIPT_WORKERS", "").split(",") if one][:3]
 turns = turns_of(workers)
+wait = float(os.environ.get("RECORDED_WAIT", "0"))
 for rank in range(ranks):
     start = {"kind": "start", "rank": rank, "world": world, "threads": 1, "device": os.environ.get("RECORDED_DEVICE", "cpu"),
              "parallel": "ddp" if world > 1 else "single", "backend": "gloo" if world > 1 else ""}
@@ -68,14 +69,14 @@ for rank in range(ranks):
         for step in steps[turn["first"]:turn["last"] + 1]:
             step["s"] /= min(turn["workers"] + 1, 3)
             step["wait_s"] = 0.0 if turn["workers"] > 1 else step["s"] / 2
-    for step in steps:
-        step["phases"] = {"data_s": step["wait_s"], "epochs_s": 0, "outside_s": 0, "backward_s": step["s"] / 4,
-                          "optimizer_s": 0, "blocked_s": 0}
-        step["cpu_s"] = step["s"]
     collectives = rehearse(costs, steps) if costs else []
+    for step in steps:
+        step["cpu_s"] = step["s"]
+        step["phases"] = dict.fromkeys(("epochs_s", "outside_s", "backward_s", "optimizer_s", "blocked_s"), 0)
+        step["phases"]["data_s"] = wait * step["s"]
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,
-           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False,
-           "recording_s": 1e-6, "persistent_workers": False}
+           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False, "recording_s": seconds / 1e4, "persistent_workers": False,
+           "loader_cpu_s": 0, "workers": 0}
     if "HOWMANY_SCRIPT_MEMORY" in os.environ:
         end["memory"] = {"parameters": 400, "gradients": 400, "optimizer": 800, "peak": 2000, "reserved": 2 << 20}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"
