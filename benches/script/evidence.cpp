@@ -2,6 +2,7 @@
 #include "benches/script/evidence.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "core/base/statistics.h"
@@ -95,6 +96,12 @@ Json details_json(const std::vector<RankRecord>& ranks) {
   return steps;
 }
 
+size_t hosts_of(const std::vector<RankRecord>& ranks) {
+  std::set<std::string> hosts;
+  for (const RankRecord& rank : ranks) hosts.insert(rank.host);
+  return hosts.size();
+}
+
 double samples_of(const RankRecord& rank, const std::vector<int64_t>& steps) {
   double sum = 0;
   for (const int64_t index : steps) {
@@ -115,6 +122,7 @@ Json evidence_json(const std::vector<RankRecord>& ranks, int64_t first, int64_t 
   const double step = times.front()["step_s"].get<double>();
   return {{"gpu", one.device == "cuda"},
           {"ddp", one.parallel == "ddp"},
+          {"hosts", hosts_of(ranks)},
           {"recording", step > 0 ? one.recording / step : 0.0},
           {"cores", one.cores},
           {"threads", one.threads},

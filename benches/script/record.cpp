@@ -38,6 +38,7 @@ void take_start(const JsonNode& line, RankRecord& record) {
   record.backend = line.at("backend").string();
   record.device = line.at("device").string();
   if (const auto torch = line.find("torch")) record.torch = torch->string();
+  if (const auto host = line.find("host")) record.host = host->string();
   if (const auto count = line.find("parameters"))
     record.parameters = count->integer_between(0, kMostSamples);
 }

@@ -95,6 +95,7 @@ struct RankRecord {
   std::optional<RankDdp> ddp;      // absent: another parallelism, or no steps after the timed ones
   bool own_hook = false;           // of communication, by the script
   int64_t cores = 0;               // 0: unknown
+  std::string host;                // results have only the number of hosts
   double recording = 0;            // seconds of a step that the hook takes
   std::optional<int64_t> workers;  // of the loader that trains
   bool persistent_workers = false;

@@ -126,6 +126,7 @@ DetailSteps detail_steps(const JsonNode& node, size_t ranks) {
 
 void add_arguments(const JsonNode& root, StepEvidence& e) {
   e.gpu = flag_in(root, "gpu");
+  e.hosts = std::max(1, cores_in(root, "hosts"));
   e.ddp = flag_in(root, "ddp");
   e.recording = up_to(root, "recording", kMaxRecording);
   e.cores = cores_in(root, "cores");

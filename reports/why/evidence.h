@@ -64,6 +64,7 @@ struct DetailSteps {
 
 struct StepEvidence {
   bool gpu = false;
+  int hosts = 1;               // of the ranks
   bool ddp = false;            // DistributedDataParallel exchanges the gradients
   double recording = 0;        // cost of the hook: share of a timed step
   int cores = 0, threads = 0;  // of a rank; 0: unknown

@@ -203,8 +203,8 @@ class Helps {
       return *synced - *bf16;
     });
     add("bf16_gradients", tried ? tried : replayed_as({.bytes = 0.5}),
-        "model.register_comm_hook(None, "
-        "torch.distributed.algorithms.ddp_comm_hooks.default_hooks.bf16_compress_hook)",
+        "from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import "
+        "bf16_compress_hook; model.register_comm_hook(None, bf16_compress_hook)",
         tried.has_value());
   }
 
@@ -214,7 +214,8 @@ class Helps {
         "with model.no_sync(): loss.backward()  # in every other batch, without optimizer.step()");
     if (e_.own_hook) return;
     add_bf16();
-    add("faster_link", replayed_as({.per_byte = 0.1}), "A link with ten times the bandwidth");
+    if (e_.gpu || e_.hosts > 1)
+      add("faster_link", replayed_as({.per_byte = 0.1}), "A link with ten times the bandwidth");
     add_caps();
   }
 
@@ -257,12 +258,13 @@ class Helps {
           "DistributedDataParallel(..., find_unused_parameters=False)");
   }
 
-  // Copies from buckets at the end of backward, and as many into them before.
+  // Copies from buckets at the end of backward. Those into them stay if zero_grad() sets gradients
+  // to None, its default.
   SavedSeconds saved_copies() const {
     const double most = parts_.of(LossPart::kMachinery).seconds;
     return saved_in(row_, [&](const StepEvidence& e) -> SavedSeconds {
       if (steps_of(e, Mode::kNoop).empty()) return std::nullopt;
-      return Measured{std::min(2 * end_of_noop(e), most), 0};
+      return Measured{std::min(end_of_noop(e), most), 0};
     });
   }
 

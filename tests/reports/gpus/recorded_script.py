@@ -75,8 +75,8 @@ for rank in range(ranks):
         step["phases"] = dict.fromkeys(("epochs_s", "outside_s", "backward_s", "optimizer_s", "blocked_s"), 0)
         step["phases"]["data_s"] = wait * step["s"]
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,
-           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False, "recording_s": seconds / 1e4, "persistent_workers": False,
-           "loader_cpu_s": 0, "workers": 0}
+           "gradient_bytes": 400, "optimizer_in_backward": False, "by_backward": False, "recording_s": seconds / 1e4,
+           "persistent_workers": False, "loader_cpu_s": 0, "workers": 0}
     if "HOWMANY_SCRIPT_MEMORY" in os.environ:
         end["memory"] = {"parameters": 400, "gradients": 400, "optimizer": 800, "peak": 2000, "reserved": 2 << 20}
     file = pathlib.Path(os.environ["HOWMANY_SCRIPT_OUT"]) / f"rank{rank}.1.jsonl"

@@ -313,6 +313,7 @@ class Session:
             "torch": objects.versions(backend),
             "threads": torch.get_num_threads(),
             "cores": sorted(os.sched_getaffinity(0)),
+            "host": os.uname().nodename,
             "device": "cuda" if self._cuda else "cpu",
             "world": world,
             "backend": backend,
