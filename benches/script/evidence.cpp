@@ -12,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr double kLeastQuantile = 0.1, kMostQuantile = 0.9;  // of the steps that count
+constexpr double kNoticeableStart = 0.02;                    // of a step
 constexpr const char* kSettle = "settle";                    // the mode of steps that do not count
 constexpr size_t kMostSpans = 2000;                          // of a step
 
@@ -77,7 +78,14 @@ Json detail_json(const RankRecord& rank, const RankDetail& detail) {
   return json;
 }
 
-// The steps that all ranks took in the same mode.
+bool starts_an_epoch(const std::vector<RankRecord>& ranks, int64_t index) {
+  return std::ranges::any_of(ranks, [&](const RankRecord& rank) {
+    const RankStep& step = step_of(rank, index);
+    return step.phases.epochs > kNoticeableStart * step.seconds;
+  });
+}
+
+// The steps that all ranks took in the same mode, without starts of epochs.
 Json details_json(const std::vector<RankRecord>& ranks) {
   Json steps = Json::array();
   size_t count = ranks.front().details.size();
@@ -87,13 +95,21 @@ Json details_json(const std::vector<RankRecord>& ranks) {
     const bool same = std::ranges::all_of(ranks, [&](const RankRecord& rank) {
       return rank.details[i].mode == first.mode && rank.details[i].step == first.step;
     });
-    if (!same || first.mode == kSettle) continue;
+    if (!same || first.mode == kSettle || starts_an_epoch(ranks, first.step)) continue;
     Json step = {{"mode", first.mode}, {"ranks", Json::array()}};
     for (const RankRecord& rank : ranks)
       step["ranks"].push_back(detail_json(rank, rank.details[i]));
     steps.push_back(std::move(step));
   }
   return steps;
+}
+
+// Returns the steps from one long step to the next: the median; 0 if none recurs.
+int64_t cycle_of(const RankRecord& rank) {
+  std::vector<double> lengths;
+  for (const RankCycle& cycle : rank.cycles)
+    lengths.push_back(static_cast<double>(cycle.last - cycle.first + 1));
+  return lengths.empty() ? 0 : static_cast<int64_t>(quantile(lengths, 0.5));
 }
 
 size_t hosts_of(const std::vector<RankRecord>& ranks) {
@@ -126,6 +142,8 @@ Json evidence_json(const std::vector<RankRecord>& ranks, int64_t first, int64_t 
           {"recording", step > 0 ? one.recording / step : 0.0},
           {"cores", one.cores},
           {"threads", one.threads},
+          {"timed", last - first + 1},
+          {"cycle", cycle_of(one)},
           {"samples", samples_of(one, steps)},
           {"gradient_bytes", one.gradient_bytes},
           {"workers", one.workers ? Json(*one.workers) : Json(nullptr)},

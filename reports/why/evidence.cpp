@@ -15,7 +15,7 @@ constexpr size_t kMaxRanks = 100'000, kMaxDetailSteps = 1000, kMaxOfAStep = 100'
 constexpr double kMaxSeconds = 1e6, kMinStep = 1e-9, kMaxClock = 1e12, kMaxBytes = 1e18;
 constexpr double kMaxCount = 1e12, kMaxRecording = 1e3;
 constexpr double kResolution = 1e-5;  // seconds
-constexpr int64_t kMaxCores = 1 << 20;
+constexpr int64_t kMaxCores = 1 << 20, kMaxTimed = 1 << 30;
 
 constexpr std::pair<const char*, Mode> kModes[] = {{"synced", Mode::kSynced},
                                                    {"noop", Mode::kNoop},
@@ -43,6 +43,11 @@ bool flag_in(const JsonNode& node, const char* key) {
 int cores_in(const JsonNode& node, const char* key) {
   const auto found = node.find(key);
   return found ? static_cast<int>(found->integer_between(0, kMaxCores)) : 0;
+}
+
+int steps_in(const JsonNode& node, const char* key) {
+  const auto found = node.find(key);
+  return found ? static_cast<int>(found->integer_between(0, kMaxTimed)) : 0;
 }
 
 std::vector<JsonNode> at_most(const JsonNode& list, size_t most) {
@@ -127,6 +132,8 @@ DetailSteps detail_steps(const JsonNode& node, size_t ranks) {
 void add_arguments(const JsonNode& root, StepEvidence& e) {
   e.gpu = flag_in(root, "gpu");
   e.hosts = std::max(1, cores_in(root, "hosts"));
+  e.timed = steps_in(root, "timed");
+  e.cycle = steps_in(root, "cycle");
   e.ddp = flag_in(root, "ddp");
   e.recording = up_to(root, "recording", kMaxRecording);
   e.cores = cores_in(root, "cores");

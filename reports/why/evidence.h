@@ -65,6 +65,8 @@ struct DetailSteps {
 struct StepEvidence {
   bool gpu = false;
   int hosts = 1;               // of the ranks
+  int timed = 0;               // steps; 0: unknown
+  int cycle = 0;               // steps from one long step to the next; 0: none recurs
   bool ddp = false;            // DistributedDataParallel exchanges the gradients
   double recording = 0;        // cost of the hook: share of a timed step
   int cores = 0, threads = 0;  // of a rank; 0: unknown

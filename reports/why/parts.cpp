@@ -293,7 +293,11 @@ std::string refusal_of(const RowEvidence& row, const RowEvidence* baseline) {
   if (row.rounds.empty()) return "its runs recorded no steps";
   if (baseline == nullptr || baseline->rounds.empty())
     return "the evidence of one device is missing";
+  const int cycle = std::ranges::max(baseline->rounds, {}, &StepEvidence::cycle).cycle;
   for (const StepEvidence& e : row.rounds) {
+    if (e.timed > 0 && e.timed < cycle)
+      return fmt::format("{} timed steps are too few to see what recurs every {} steps", e.timed,
+                         cycle);
     if (!agree_on_buckets(e)) return "the ranks disagree on the order of their gradient buckets";
     if (e.ranks.size() > 1 && !saw_exchange(e)) return "the exchange was not seen";
   }

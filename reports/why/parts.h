@@ -22,8 +22,8 @@
 // Noise. `error` is the standard error: over rounds if there are two or more, else over steps. A
 //   part below twice its error, or below 1 % of the step, is joined into `rest`.
 // Abstention. `refused` says why no part is named: `rest` without the joined parts is more than 5 %
-//   of the step, the ranks disagree on the order of their buckets, the exchange was not seen, or
-//   the evidence of the one device is missing.
+//   of the step, the ranks disagree on the order of their buckets, the exchange was not seen, the
+//   evidence of the one device is missing, or fewer steps were timed than its long steps recur in.
 // Source. Wait and transfer by the least of the ranks: no clock of one rank is compared with that
 //   of another. Profiling literature calls it serialisation and transfer (POP, pop-coe.eu).
 // Thread safety. Pure functions.

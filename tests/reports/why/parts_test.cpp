@@ -213,6 +213,15 @@ TEST(Parts, WithAnOwnHookTheTailIsThatOfBackward) {
   expect_only(parts(single(), e), LossPart::kExchange, 0.04);
 }
 
+TEST(Parts, OfFewerStepsThanWorkRecursInAreRefused) {
+  StepEvidence one = single(), many = evidence({{{}, {}}});
+  one.cycle = 50;
+  many.timed = 20;
+  EXPECT_NE(parts(one, many).refused, "");
+  many.timed = 60;
+  EXPECT_EQ(parts(one, many).refused, "");
+}
+
 TEST(Parts, RefuseIfTheExchangeWasNotSeen) {
   StepEvidence e = evidence({{{150}, {150}}});
   e.steps.clear();

@@ -9,7 +9,7 @@ narrow   as alone, with as many threads as the rank has cores. Only if it has mo
 bf16     likewise as synced, with gradients as bfloat16 (--try)
 settle   as synced, not counted: the ranks meet again
 
-The modes take turns, in the same order on all ranks. The parameters of the ranks differ from then on. The command ends after
+The modes take turns, in an order that is random, so that nothing recurs with it, and the same on all ranks. The parameters of the ranks differ from then on. The command ends after
 these steps.
 
 Left out. Without DistributedDataParallel all steps are synced, or narrow. Likewise if torch.compile has seen frames, if the
@@ -20,11 +20,15 @@ Cost. The hook divides the gradients in a pass of its own, which is timed and le
 import dataclasses
 import functools
 import os
+import random
 import sys
 
 import torch
 
 from howmany_hook import objects
+
+SEED = 7
+SYNCED = 1, 3  # the fewest and most steps of a turn
 
 
 @dataclasses.dataclass
@@ -50,22 +54,25 @@ class Detail:
             self._watch_forward()
         self._bf16 = _bf16_hook() if "bf16" in tries else None
         self._mode = ""
-        self._order = self._order_of(alone, tries)
+        self._narrow = ["narrow"] if self._threads > self._cores and not compiled() else []
+        self._tried = ["bf16"] if self.records and "bf16" in tries else []
+        self._unsynced = [*(["noop"] if self.records and alone else []), *(["alone", *self._narrow] if alone else [])]
+        self._random = random.Random(SEED)
+        self._coming = []
 
-    def _order_of(self, alone, tries):
-        """An odd number, so that ranks that are slow in turn are seen in all modes."""
-        narrow = ["narrow"] if self._threads > self._cores and not compiled() else []
-        if not alone and not self.records:
-            return ["synced", "synced", *narrow]
-        tried = ["bf16"] if self.records and "bf16" in tries else []
-        noop = ["noop"] if self.records and alone else []
-        order = ["settle", "synced", "synced", *tried, *noop, *(["alone", *narrow] if alone else [])]
-        return order if len(order) % 2 else [*order[:1], "synced", *order[1:]]
+    def _turn(self):
+        """Some steps in which the ranks meet, and one of each other mode, in a random order."""
+        if not self._unsynced:
+            return self._random.sample(["synced", "synced", *self._tried, *self._narrow], k=2 + len(self._tried + self._narrow))
+        met = ["synced"] * self._random.randint(*SYNCED) + self._tried
+        self._random.shuffle(met)
+        return ["settle", *met, *self._random.sample(self._unsynced, k=len(self._unsynced))]
 
-    def next(self, count):
-        """Call at the end of each step, with the number of steps after the timed ones. Returns the mode of the next one."""
-        self._mode = self._order[count % len(self._order)]
-        if "narrow" in self._order:
+    def next(self):
+        """Call at the end of each step. Returns the mode of the next one."""
+        self._coming = self._coming or self._turn()
+        self._mode = self._coming.pop(0)
+        if self._narrow:
             torch.set_num_threads(self._cores if self._mode == "narrow" else self._threads)
         return self._mode
 

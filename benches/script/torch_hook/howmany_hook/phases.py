@@ -4,7 +4,8 @@
 Clock. On the CPU time.perf_counter(). On a GPU CUDA events in the current stream: a phase is the time between two points
     of the stream, so a wait of the host that the GPU does not see is none. They are read after the last step.
 Data. The waits of loaders that give a batch in most steps.
-Epochs. Starts of those loaders, and how much longer than usual their first batch takes.
+Epochs. Starts of those loaders, and how much longer than usual their first batch and its step take: workers start beside
+    them.
 Outside. From the end of a step to the last fetch before its first backward pass, without the two above: validation,
     checkpoints, logging. Without a loader, to the first call of a module that trains, which only the steps after the
     timed ones see. Timed steps that are longer than usual, outside of their backward pass, add the excess.
@@ -22,7 +23,8 @@ import torch
 
 FREQUENT = 0.5  # of the steps: a loader of training
 LONG = 1.25  # times the usual time outside of backward
-PHASES = ("data", "epochs", "outside", "backward", "optimizer", "blocked")
+BETWEEN = ("data", "epochs", "outside")
+PHASES = (*BETWEEN, "backward", "optimizer", "blocked")
 
 
 class HostClock:
@@ -163,8 +165,11 @@ class Times:
         self._loaders = _frequent(steps)
         self._usual_wait = self._median_wait(steps[1:])
         self._all = [self._of(spans) for spans, _ in steps]
-        if not self._loaders and len(steps) > 1:
-            self._add_excess([spans for spans, _ in steps[1:]], self._all[1:])
+        later = [spans for spans, _ in steps[1:]], self._all[1:]
+        if self._loaders:
+            self._add_starts(*later)
+        elif len(steps) > 1:
+            self._add_excess(*later)
 
     def of(self, index):
         return self._all[index]
@@ -195,9 +200,20 @@ class Times:
         ]
         return statistics.median(waits) if waits else 0.0
 
+    def _add_starts(self, steps, all_times):
+        """Adds what the steps with a start take longer."""
+        trains = [self._seconds(one) - sum(times[name] for name in BETWEEN) for one, times in zip(steps, all_times)]
+        starts = [any(what == "first" and key in self._loaders for what, key, *_ in one.all) for one in steps]
+        usual = statistics.median([train for train, start in zip(trains, starts) if not start] or [0.0])
+        for times, train, start in zip(all_times, trains, starts):
+            if start and train > LONG * usual > 0:
+                times["epochs"] += train - usual
+
+    def _seconds(self, spans):
+        return self._clock.between(spans.opened, spans.closed)
+
     def _add_excess(self, steps, all_times):
-        seconds = [self._clock.between(spans.opened, spans.closed) for spans in steps]
-        other = [one - times["backward"] for one, times in zip(seconds, all_times)]
+        other = [self._seconds(one) - times["backward"] for one, times in zip(steps, all_times)]
         usual = statistics.median(other)
         gaps = [times["outside"] for spans, times in zip(steps, all_times) if spans.mode]
         gap = statistics.median(gaps) if gaps else 0.0

@@ -246,18 +246,18 @@ class Session:
         if steps is None:
             return
         if steps.last <= index < steps.stop:
-            self._goes_on(index - steps.last)
+            self._goes_on()
         if index >= steps.stop:
             self.finish(steps)
             raise SystemExit(0)
 
-    def _goes_on(self, count):
-        """After the timed steps. `count`: how many of these steps were taken."""
+    def _goes_on(self):
+        """After the timed steps."""
         if self.rehearsal or self.memory or self._turns:
             return
         if self._detail is None:
             self._detail = detail.Detail(self.phases, self._settings.tries)
-        self.phases.now.mode = self._detail.next(count)
+        self.phases.now.mode = self._detail.next()
         if self._forward and self._steps[-1].loader is None and not detail.compiled():
             self._forward.look_again(1)
 
