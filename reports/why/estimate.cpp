@@ -10,12 +10,14 @@ namespace howmany::reports {
 namespace {
 
 constexpr double kOfMedian = 1.2533, kQuartiles = 1.349;  // of a normal distribution
-const Span* backward_of(const DetailStep& step) {
-  const auto found = std::ranges::find(step.spans, "backward", &Span::what);
-  return found == step.spans.end() ? nullptr : &*found;
-}
+constexpr size_t kFewSteps = 3;                           // do not show how much they vary
 
-constexpr size_t kFewSteps = 3;  // do not show how much they vary
+// A step that accumulates gradients has several backward passes.
+bool within_backward(const DetailStep& step, double at) {
+  return std::ranges::any_of(step.spans, [&](const Span& span) {
+    return span.what == "backward" && at >= span.at && at < span.at + span.seconds;
+  });
+}
 
 // Returns the relative standard deviation of w of the recorded steps.
 double spread_of(const StepEvidence& e) {
@@ -89,13 +91,9 @@ size_t least_blocked(const DetailSteps& step) {
 }
 
 double blocked_outside(const DetailStep& step) {
-  const Span* const backward = backward_of(step);
   double sum = 0;
-  for (const Span& span : step.spans) {
-    const bool within = backward != nullptr && span.at >= backward->at &&
-                        span.at < backward->at + backward->seconds;
-    if (span.what == "blocked" && !within) sum += span.seconds;
-  }
+  for (const Span& span : step.spans)
+    if (span.what == "blocked" && !within_backward(step, span.at)) sum += span.seconds;
   return std::min(sum, step.blocked);
 }
 

@@ -185,7 +185,9 @@ Measured lost_by_threads(const StepEvidence& e) {
 
 // Returns the useful step of the one device: the timed one, which has the most steps, less these.
 Measured ideal_of(const StepEvidence& e) {
-  return Measured{mean_train(e), 0} - machinery_alone(e) - lost_by_threads(e);
+  Measured ideal = Measured{mean_train(e), 0} - machinery_alone(e) - lost_by_threads(e);
+  ideal.value = std::max(0.0, ideal.value);
+  return ideal;
 }
 
 void add_one_rank(const StepEvidence& e, RoundParts& round) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
 namespace howmany::reports {
 namespace {
@@ -207,6 +209,73 @@ TEST(Help, OfPartsThatAreLost) {
   EXPECT_NEAR(gain(parts, e, "less_outside"), 0.01, kSmall);
   parts.refused = "too noisy";
   EXPECT_TRUE(helps(parts, e).empty());
+}
+
+// Of values that no run has: 0, equal and far apart.
+class AnyEvidence {
+ public:
+  explicit AnyEvidence(unsigned seed) : random_(seed) {}
+
+  StepEvidence next(size_t ranks) {
+    StepEvidence e;
+    e.ddp = coin();
+    e.gpu = coin();
+    e.samples = pick({0, 8, 32});
+    e.cores = static_cast<int>(pick({0, 1, 4}));
+    e.threads = static_cast<int>(pick({0, 1, 8}));
+    if (coin()) e.workers = static_cast<int>(pick({0, 1, 9}));
+    e.find_unused = coin();
+    e.bucket_cap = pick({0, 1, 25e6});
+    for (size_t i = 0; i < ranks; ++i)
+      e.ranks.push_back(
+          {seconds() + 1e-9, seconds(), seconds(), seconds(), seconds(), seconds(), seconds()});
+    for (int steps = static_cast<int>(pick({0, 1, 9})); steps > 0; --steps)
+      e.steps.push_back(step(ranks));
+    return e;
+  }
+
+ private:
+  bool coin() { return random_() % 2 == 0; }
+  double pick(std::initializer_list<double> values) {
+    return *(values.begin() + random_() % values.size());
+  }
+  double seconds() { return pick({0, 0, 1e-9, 0.01, 0.011, 0.5, 1e6}); }
+
+  DetailSteps step(size_t ranks) {
+    DetailSteps all{static_cast<Mode>(random_() % 5), {}};
+    const auto buckets = static_cast<int>(pick({0, 1, 4}));
+    for (size_t i = 0; i < ranks; ++i) {
+      DetailStep one{seconds(), seconds(), seconds(), 0, {{"backward", seconds(), seconds()}}, {}};
+      one.spans.push_back({"blocked", seconds(), seconds()});
+      for (int k = 0; k < buckets; ++k) one.buckets.push_back({1e6 * k, 0.01 * k, seconds()});
+      all.ranks.push_back(std::move(one));
+    }
+    return all;
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(PartsAndHelp, OfAnyEvidenceAddUpAndAreFinite) {
+  AnyEvidence any(7);
+  for (int round = 0; round < 3000; ++round) {
+    const auto ranks = static_cast<size_t>(1 + round % 3);
+    const std::vector<RowEvidence> rows = {
+        {1, "m", "single", "", true, {any.next(1), any.next(1)}},
+        {static_cast<int>(ranks), "m", "ddp", "gloo", false, {any.next(ranks)}}};
+    const std::vector<CountParts> all = parts_of(rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      double sum = 0;
+      for (const Lost& lost : all[i].parts) {
+        sum += lost.seconds;
+        EXPECT_GE(lost.seconds, lost.part == LossPart::kRest ? -INFINITY : 0);
+        EXPECT_TRUE(lost.error >= 0 && std::isfinite(lost.error));
+      }
+      EXPECT_NEAR(sum, all[i].lost(), 1e-9 * (1e7 + std::abs(all[i].lost())));
+      for (const Help& help : help_for(all[i], rows[i]))
+        EXPECT_TRUE(help.gain > 0 && std::isfinite(help.gain)) << help.what;
+    }
+  }
 }
 
 TEST(Help, LeavesOutSmallAndUncertainGains) {

@@ -206,6 +206,13 @@ TEST(Parts, WithoutOtherStepsComputeIsTheRemainder) {
   EXPECT_EQ(p.refused, "");
 }
 
+TEST(Parts, TheExchangeIsAtTheEndOfTheLastBackward) {
+  StepEvidence e = evidence({{{}, {}}}, {.exchange = 40});
+  for (DetailStep& rank : e.steps[0].ranks)
+    rank.spans = {{"backward", 0.02, 0.02}, {"backward", 0.06, 0.07}, {"blocked", 0.09, 0.04}};
+  expect_only(parts(single(), e), LossPart::kExchange, 0.04);
+}
+
 TEST(Parts, WithAnOwnHookTheTailIsThatOfBackward) {
   StepEvidence e = evidence({{{}, {}}}, {.exchange = 40});
   e.own_hook = true;
