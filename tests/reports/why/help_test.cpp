@@ -211,7 +211,7 @@ TEST(Help, OfPartsThatAreLost) {
   EXPECT_TRUE(helps(parts, e).empty());
 }
 
-// Of values that no run has: 0, equal and far apart.
+// Makes evidence of values that no run has: 0, equal and far apart.
 class AnyEvidence {
  public:
   explicit AnyEvidence(unsigned seed) : random_(seed) {}
