@@ -81,15 +81,17 @@ std::vector<double> blocked_of_timed(const StepEvidence& e) {
   return seconds;
 }
 
-bool saw_exchange(const StepEvidence& e) {
-  const bool timed =
-      std::ranges::any_of(e.ranks, [](const RankTimes& rank) { return rank.blocked > 0; });
-  const std::vector<const DetailSteps*> synced = steps_of(e, Mode::kSynced);
-  const bool recorded = std::ranges::any_of(synced, [](const DetailSteps* step) {
-    return std::ranges::any_of(step->ranks, [](const DetailStep& r) { return r.blocked > 0; });
+bool saw_buckets(const StepEvidence& e) {
+  return std::ranges::any_of(steps_of(e, Mode::kSynced), [](const DetailSteps* step) {
+    return std::ranges::any_of(step->ranks, [](const DetailStep& r) { return !r.buckets.empty(); });
   });
-  if (timed || recorded) return true;
-  return e.ddp ? in_mode(e, Mode::kAlone, useful) || !synced.empty() : !e.gpu;
+}
+
+// Of DTensor, collectives run in C++. So do those of DistributedDataParallel, without buckets.
+bool saw_exchange(const StepEvidence& e, const std::string& mode) {
+  if (e.ddp) return in_mode(e, Mode::kAlone, useful) || saw_buckets(e);
+  const auto waited = [](const RankTimes& rank) { return rank.blocked > 0; };
+  return mode != "dtensor" && (!e.gpu || std::ranges::any_of(e.ranks, waited));
 }
 
 // The ranks take part in the same collectives, so their buckets are the same.
@@ -301,23 +303,44 @@ std::string refusal_of(const RowEvidence& row, const RowEvidence* baseline) {
       return fmt::format("{} timed steps are too few to see what recurs every {} steps", e.timed,
                          cycle);
     if (!agree_on_buckets(e)) return "the ranks disagree on the order of their gradient buckets";
-    if (e.ranks.size() > 1 && !saw_exchange(e)) return "the exchange was not seen";
+    if (e.ranks.size() > 1 && !saw_exchange(e, row.mode)) return "the exchange was not seen";
   }
   return "";
 }
+
+Measured least(Measured a, Measured b) { return b.value < a.value ? b : a; }
 
 double samples_ratio(const StepEvidence& e, const StepEvidence& one) {
   return e.samples > 0 && one.samples > 0 ? e.samples / one.samples : 1;
 }
 
-// Returns the ideal step of each round of `row`. Rounds are paired, so that drift cancels.
-std::vector<Measured> ideals_of(const RowEvidence& row, const RowEvidence& baseline) {
+// Returns the useful step of each round of a row of one device, at the samples of `row`. Rounds are
+// paired, so that drift cancels.
+std::vector<Measured> useful_of(const RowEvidence& one, const RowEvidence& row) {
   std::vector<Measured> all, ones;
-  for (const StepEvidence& one : baseline.rounds) ones.push_back(ideal_of(one));
-  const bool paired = row.rounds.size() == baseline.rounds.size();
+  for (const StepEvidence& e : one.rounds) ones.push_back(ideal_of(e));
+  const bool paired = row.rounds.size() == one.rounds.size();
   for (size_t i = 0; i < row.rounds.size(); ++i) {
-    const double ratio = samples_ratio(row.rounds[i], baseline.rounds[paired ? i : 0]);
+    const double ratio = samples_ratio(row.rounds[i], one.rounds[paired ? i : 0]);
     all.push_back(ratio * (paired ? ones[i] : mean_over_rounds(ones)));
+  }
+  return all;
+}
+
+// Returns the ideal step of each round of `row`: the least of the useful steps that were seen.
+std::vector<Measured> ideals_of(const std::vector<RowEvidence>& rows, const RowEvidence& row,
+                                const RowEvidence& baseline) {
+  std::vector<Measured> all = useful_of(baseline, row);
+  for (const RowEvidence& one : rows) {
+    if (one.devices != 1 || one.model != row.model || one.rounds.empty()) continue;
+    const std::vector<Measured> others = useful_of(one, row);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = least(all[i], others[i]);
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const StepEvidence& e = row.rounds[i];
+    const auto alone = in_mode(e, Mode::kAlone, useful);
+    if (alone && samples_ratio(e, baseline.rounds[0]) == 1)
+      all[i] = least(all[i], *alone - lost_by_threads(e));
   }
   return all;
 }
@@ -410,7 +433,7 @@ CountParts count_parts(const std::vector<RowEvidence>& rows, const RowEvidence& 
   CountParts parts = described(row);
   parts.refused = refusal_of(row, baseline);
   if (row.rounds.empty() || baseline == nullptr || baseline->rounds.empty()) return parts;
-  const std::vector<Measured> ideals = ideals_of(row, *baseline);
+  const std::vector<Measured> ideals = ideals_of(rows, row, *baseline);
   std::vector<RoundParts> rounds;
   for (size_t i = 0; i < row.rounds.size(); ++i)
     rounds.push_back(

@@ -3,7 +3,8 @@
 //
 // Ideal. The useful step of one device: the timed step without data wait, starts of epochs, work
 //   outside of steps and DistributedDataParallel, and with no more threads than cores. Times the
-//   samples of a rank over those of the one device.
+//   samples of a rank over those of the one device. The row of one rank, and with the same samples
+//   also ranks alone, show it too: the least counts, since other programs only slow a step.
 // Parts. Means over ranks. With R the recorded steps, N those without exchange (kNoop), B those of
 //   ranks alone (kAlone), w = train - blocked, and medians over the steps of a mode:
 //   data, epochs, outside  as timed, and the wait of the other ranks for the rank that has more

@@ -9,8 +9,8 @@ narrow   as alone, with as many threads as the rank has cores. Only if it has mo
 bf16     likewise as synced, with gradients as bfloat16 (--try)
 settle   as synced, not counted: the ranks meet again
 
-The modes take turns, in an order that is random, so that nothing recurs with it, and the same on all ranks. The parameters of the ranks differ from then on. The command ends after
-these steps.
+The modes take turns, in an order that is random, so that nothing recurs with it, and the same on all ranks. The parameters of
+the ranks differ from then on. The command ends after these steps.
 
 Left out. Without DistributedDataParallel all steps are synced, or narrow. Likewise if torch.compile has seen frames, if the
     script has a communication hook of its own or scales its loss (a rank may then skip a step), or within join().
@@ -28,7 +28,7 @@ import torch
 from howmany_hook import objects
 
 SEED = 7
-SYNCED = 1, 3  # the fewest and most steps of a turn
+SYNCED = 1, 2  # the fewest and most steps of a turn
 
 
 @dataclasses.dataclass
@@ -40,30 +40,40 @@ class Bucket:
 
 class Detail:
     def __init__(self, phases, tries):
+        """Call on all ranks after the same step: they agree on the modes."""
         self._phases = phases
         self.modules = objects.ddp_modules()
         self._threads, self._cores = torch.get_num_threads(), len(os.sched_getaffinity(0))
         self.own_hook = any(module._comm_hooks for module in self.modules)
         plain = bool(self.modules) and not compiled() and not any(map(_is_special, self.modules))
-        self.records = plain and not self.own_hook
-        if self.records:
+        wide = self._threads > self._cores and not compiled()
+        records, alone, narrow = self._agreed(plain and not self.own_hook, plain and not _scales(), wide)
+        if records:
             for module in self.modules:
                 module.register_comm_hook(module.process_group, self._hook)
-        alone = plain and not _scales()
         if alone:
             self._watch_forward()
-        self._bf16 = _bf16_hook() if "bf16" in tries else None
-        self._mode = ""
-        self._narrow = ["narrow"] if self._threads > self._cores and not compiled() else []
-        self._tried = ["bf16"] if self.records and "bf16" in tries else []
-        self._unsynced = [*(["noop"] if self.records and alone else []), *(["alone", *self._narrow] if alone else [])]
+        self._narrow = ["narrow"] if narrow else []
+        self._tried = ["bf16"] if records and "bf16" in tries else []
+        self._bf16 = _bf16_hook() if self._tried else None
+        self._unsynced = [*(["noop"] if records and alone else []), *(["alone", *self._narrow] if alone else [])]
+        self._mode, self._coming = "", []
         self._random = random.Random(SEED)
-        self._coming = []
+
+    def _agreed(self, records, alone, narrow):
+        """True, True: on all ranks. The last one: on any."""
+        if self.modules:
+            module = self.modules[0]
+            flags = torch.tensor([records, alone, not narrow], dtype=torch.int32, device=module.device)
+            torch.distributed.all_reduce(flags, op=torch.distributed.ReduceOp.MIN, group=module.process_group)
+            records, alone, narrow = flags[0] > 0, flags[1] > 0, flags[2] == 0
+        return bool(records), bool(alone), bool(narrow)
 
     def _turn(self):
         """Some steps in which the ranks meet, and one of each other mode, in a random order."""
         if not self._unsynced:
-            return self._random.sample(["synced", "synced", *self._tried, *self._narrow], k=2 + len(self._tried + self._narrow))
+            turn = ["synced", "synced", *self._tried, *self._narrow]
+            return self._random.sample(turn, k=len(turn))
         met = ["synced"] * self._random.randint(*SYNCED) + self._tried
         self._random.shuffle(met)
         return ["settle", *met, *self._random.sample(self._unsynced, k=len(self._unsynced))]
@@ -73,7 +83,8 @@ class Detail:
         self._coming = self._coming or self._turn()
         self._mode = self._coming.pop(0)
         if self._narrow:
-            torch.set_num_threads(self._cores if self._mode == "narrow" else self._threads)
+            fewer = min(self._cores, self._threads)
+            torch.set_num_threads(fewer if self._mode == "narrow" else self._threads)
         return self._mode
 
     def figures(self):

@@ -3,7 +3,8 @@
 
 Clock. On the CPU time.perf_counter(). On a GPU CUDA events in the current stream: a phase is the time between two points
     of the stream, so a wait of the host that the GPU does not see is none. They are read after the last step.
-Data. The waits of loaders that give a batch in most steps.
+    None is recorded while a stream is captured into a CUDA graph.
+Data. The waits of loaders of training: they give a batch in most steps, or the last one before a backward pass.
 Epochs. Starts of those loaders, and how much longer than usual their first batch and its step take: workers start beside
     them.
 Outside. From the end of a step to the last fetch before its first backward pass, without the two above: validation,
@@ -38,12 +39,17 @@ class HostClock:
 class GpuClock:
     @staticmethod
     def mark():
+        """None within a capture."""
+        if torch.cuda.is_current_stream_capturing():
+            return None
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
     @staticmethod
     def between(start, end):
+        if start is None or end is None:
+            return 0.0
         end.synchronize()
         return start.elapsed_time(end) * 1e-3
 
@@ -160,9 +166,9 @@ class Times:
     """Seconds of the phases of each step."""
 
     def __init__(self, steps, clock):
-        """`steps`: their Spans, and `loaders`: the keys of the loaders that each fetched from."""
+        """`steps`: their Spans, and the keys of the loaders that each fetched from."""
         self._clock = clock
-        self._loaders = _frequent(steps)
+        self._loaders = _of_training(steps)
         self._usual_wait = self._median_wait(steps[1:])
         self._all = [self._of(spans) for spans, _ in steps]
         later = [spans for spans, _ in steps[1:]], self._all[1:]
@@ -222,7 +228,9 @@ class Times:
                 times["outside"] = gap + (one - usual if one > LONG * usual else 0.0)
 
 
-def _frequent(steps):
-    """The keys of the loaders of training."""
+def _of_training(steps):
+    """The keys of loaders."""
     counts = collections.Counter(key for _, loaders in steps for key in loaders)
-    return {key for key, count in counts.items() if count >= FREQUENT * len(steps)}
+    frequent = {key for key, count in counts.items() if count >= FREQUENT * len(steps)}
+    last = {spans.all[spans.in_gap][1] for spans, _ in steps if spans.gap_end is not None and spans.in_gap < len(spans.all)}
+    return frequent | last - {None}

@@ -19,6 +19,9 @@ class Gpu:
         cls.done = max(cls.done, cls.host) + seconds
 
 
+torch.cuda.is_current_stream_capturing = lambda: False
+
+
 class Event:
     def __init__(self, enable_timing):
         assert enable_timing
