@@ -55,11 +55,13 @@ class Scripts(Measured):
         for rank in why["ranks"]:
             self.assertGreater(rank["epochs_s"], 0)
 
+    @programs.nightly
     def test_a_hook_of_the_script_stays(self):
         why = self.why("phased.py", "--own-hook", seconds=0.5)
         self.assertTrue(why["own_hook"])
         self.assertEqual({one["mode"] for one in why["steps"]}, {"synced", "alone"})
 
+    @programs.nightly
     def test_collectives_of_fsdp_block(self):
         why = self.why("fsdp.py", seconds=0.5)
         self.assertFalse(why["ddp"])
