@@ -186,14 +186,21 @@ class Helps {
         parts_.slowest.always() && parts_.slowest.rank >= 0
             ? fmt::format("Give rank {} as much work as the others", parts_.slowest.rank)
             : "Give all ranks batches of the same work");
-    const SavedSeconds threads = saved_in(row_, [](const StepEvidence& e) -> SavedSeconds {
-      const auto alone = in_mode(e, Mode::kAlone, useful),
+    add("fewer_threads", saved_threads(),
+        fmt::format("torch.set_num_threads({})", std::max(1, e_.cores)), true);
+  }
+
+  // What threads cost in steps of ranks alone, and the waits of ranks for each other: threads on
+  // one core delay now one, now the other.
+  SavedSeconds saved_threads() const {
+    const SavedSeconds alone = saved_in(row_, [](const StepEvidence& e) -> SavedSeconds {
+      const auto wide = in_mode(e, Mode::kAlone, useful),
                  narrow = in_mode(e, Mode::kNarrow, useful);
       if (e.cores == 0 || e.threads <= e.cores || !narrow) return std::nullopt;
-      return (alone ? *alone : timed_train(e)) - *narrow;
+      return (wide ? *wide : timed_train(e)) - *narrow;
     });
-    add("fewer_threads", threads, fmt::format("torch.set_num_threads({})", std::max(1, e_.cores)),
-        true);
+    if (!alone || parts_.slowest.always()) return alone;
+    return *alone + part_of(parts_, LossPart::kSlowest);
   }
 
   void add_bf16() {

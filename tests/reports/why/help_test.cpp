@@ -200,6 +200,9 @@ TEST(Help, FewerThreadsAreMeasured) {
   ASSERT_NE(find_help(all, "fewer_threads"), nullptr);
   EXPECT_TRUE(find_help(all, "fewer_threads")->measured);
   EXPECT_NEAR(find_help(all, "fewer_threads")->gain, 0.02, kSmall);
+  // Ranks that wait for each other in turn do so because of the threads.
+  EXPECT_NEAR(gain(with_parts(0.1, {{LossPart::kSlowest, 0.01}}), e, "fewer_threads"), 0.03,
+              kSmall);
 }
 
 TEST(Help, OfPartsThatAreLost) {
