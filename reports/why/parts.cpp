@@ -17,6 +17,7 @@
 namespace howmany::reports {
 namespace {
 
+constexpr int kCyclesToSee = 3;                                       // as cycles.py asks for
 constexpr double kMaxRest = 0.05, kMinPart = 0.01, kMinCause = 0.05;  // of a step
 
 constexpr const char* kNames[kParts] = {"data",      "exchange", "compute", "slowest",
@@ -299,9 +300,11 @@ std::string refusal_of(const RowEvidence& row, const RowEvidence* baseline) {
     return "the evidence of one device is missing";
   const int cycle = std::ranges::max(baseline->rounds, {}, &StepEvidence::cycle).cycle;
   for (const StepEvidence& e : row.rounds) {
-    if (e.timed > 0 && e.timed < cycle)
-      return fmt::format("{} timed steps are too few to see what recurs every {} steps", e.timed,
-                         cycle);
+    if (e.timed > 0 && e.cycle == 0 && e.timed < kCyclesToSee * cycle)
+      return fmt::format(
+          "{} timed steps are too few to see what recurs every {} steps; give a larger "
+          "--time-budget",
+          e.timed, cycle);
     if (!agree_on_buckets(e)) return "the ranks disagree on the order of their gradient buckets";
     if (e.ranks.size() > 1 && !saw_exchange(e, row.mode)) return "the exchange was not seen";
   }

@@ -225,7 +225,7 @@ TEST(Parts, OfFewerStepsThanWorkRecursInAreRefused) {
   one.cycle = 50;
   many.timed = 20;
   EXPECT_NE(parts(one, many).refused, "");
-  many.timed = 60;
+  many.timed = 170;
   EXPECT_EQ(parts(one, many).refused, "");
 }
 

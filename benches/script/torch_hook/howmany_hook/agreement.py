@@ -26,8 +26,8 @@ FEWEST_TIMED = 5
 AHEAD = 2
 CHANGED = 3  # steps in a row
 LONGEST = 5  # times the seconds: waits no longer for counts to settle, or for whole cycles
-DETAIL, MOST_DETAIL = 1.0, 4  # of the seconds: for the steps after the timed ones; times as long at most, for the
-FEWEST_DETAIL = 7  # steps
+DETAIL, LEAST_DETAIL = 1.5, 6.0  # of the seconds; seconds: for the steps after the timed ones
+FEWEST_DETAIL = 5  # of them, else none
 LOOK = 0.1  # of the time, between two looks at the cycles
 EXPECTED = 0.75  # of the seconds: rank 0 announces no end before
 
@@ -133,9 +133,8 @@ class Agreement:
 
     def _more_steps(self):
         """After the timed ones (detail.py)."""
-        fits = DETAIL * self._settings.seconds / statistics.median(self._durations)
-        fewest = min(FEWEST_DETAIL, self._settings.detail)
-        return min(self._settings.detail, max(fewest, int(fits))) if MOST_DETAIL * fits >= fewest else 0
+        fits = int(max(DETAIL * self._settings.seconds, LEAST_DETAIL) / statistics.median(self._durations))
+        return min(self._settings.detail, fits) if fits >= FEWEST_DETAIL else 0
 
     def _has_changed(self, counts):
         """True if steps in a row have counts that no others had."""
