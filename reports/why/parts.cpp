@@ -294,11 +294,19 @@ RoundParts round_parts(const StepEvidence& e, Measured ideal, Measured one_rank)
   return round;
 }
 
+// Returns the steps in which work between steps recurs on one device; 0 if it takes little time.
+int lost_by_cycles(const RowEvidence& baseline) {
+  const StepEvidence& e = std::ranges::max(baseline.rounds, {}, &StepEvidence::cycle);
+  const double between =
+      mean_of_ranks(e, &RankTimes::outside) + mean_of_ranks(e, &RankTimes::epochs);
+  return between > kMaxRest * mean_of_ranks(e, &RankTimes::step) ? e.cycle : 0;
+}
+
 std::string refusal_of(const RowEvidence& row, const RowEvidence* baseline) {
   if (row.rounds.empty()) return "its runs recorded no steps";
   if (baseline == nullptr || baseline->rounds.empty())
     return "the evidence of one device is missing";
-  const int cycle = std::ranges::max(baseline->rounds, {}, &StepEvidence::cycle).cycle;
+  const int cycle = lost_by_cycles(*baseline);
   for (const StepEvidence& e : row.rounds) {
     if (e.timed > 0 && e.cycle == 0 && e.timed < kCyclesToSee * cycle)
       return fmt::format(

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# labels: process torch
+# timeout: 900
 """The phases of a step: by the clock of the device, and in the record of real scripts."""
 
 import json

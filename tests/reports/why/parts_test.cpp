@@ -221,11 +221,15 @@ TEST(Parts, WithAnOwnHookTheTailIsThatOfBackward) {
 }
 
 TEST(Parts, OfFewerStepsThanWorkRecursInAreRefused) {
-  StepEvidence one = single(), many = evidence({{{}, {}}});
+  StepEvidence one = single({.outside = 10}), many = evidence({{{}, {}}});
   one.cycle = 50;
   many.timed = 20;
   EXPECT_NE(parts(one, many).refused, "");
   many.timed = 170;
+  EXPECT_EQ(parts(one, many).refused, "");
+  one = single({.outside = 1});  // too little to matter
+  one.cycle = 50;
+  many.timed = 20;
   EXPECT_EQ(parts(one, many).refused, "");
 }
 
