@@ -40,11 +40,10 @@ std::vector<int64_t> counted_steps(const std::vector<RankRecord>& ranks, int64_t
 
 Json times_json(const RankRecord& rank, const std::vector<int64_t>& steps) {
   RankPhases sum;
-  double seconds = 0, cpu = 0;
+  double seconds = 0;
   for (const int64_t index : steps) {
     const RankStep& step = step_of(rank, index);
     seconds += step.seconds;
-    cpu += step.cpu;
     sum.data += step.phases.data;
     sum.epochs += step.phases.epochs;
     sum.outside += step.phases.outside;
@@ -56,7 +55,7 @@ Json times_json(const RankRecord& rank, const std::vector<int64_t>& steps) {
   return {{"step_s", seconds / count},          {"data_s", sum.data / count},
           {"epochs_s", sum.epochs / count},     {"outside_s", sum.outside / count},
           {"backward_s", sum.backward / count}, {"optimizer_s", sum.optimizer / count},
-          {"blocked_s", sum.blocked / count},   {"cpu_s", cpu / count}};
+          {"blocked_s", sum.blocked / count}};
 }
 
 Json detail_json(const RankRecord& rank, const RankDetail& detail) {
@@ -149,10 +148,7 @@ Json evidence_json(const std::vector<RankRecord>& ranks, int64_t first, int64_t 
           {"workers", one.workers ? Json(*one.workers) : Json(nullptr)},
           {"persistent_workers", one.persistent_workers},
           {"loader_cpu_s", one.loader_cpu},
-          {"find_unused", ddp.find_unused},
-          {"static_graph", ddp.static_graph},
           {"bucket_view", ddp.bucket_view},
-          {"has_unused", ddp.has_unused},
           {"bucket_cap", ddp.bucket_cap},
           {"own_hook", one.own_hook},
           {"ranks", std::move(times)},

@@ -82,7 +82,6 @@ void take_step(const JsonNode& line, RankRecord& record) {
                 line.at("samples").integer_between(0, kMostSamples),
                 line.at("forwarded").integer_between(0, kMostSamples)};
   step.phases = phases_of(line.at("phases"));
-  step.cpu = not_negative(line.at("cpu_s"));
   record.steps.push_back(step);
   if (line.find("mode")) take_detail(line, record);
 }
@@ -147,11 +146,8 @@ RankExchange exchange_of(const JsonNode& node) {
 void take_figures(const JsonNode& detail, RankRecord& record) {
   record.own_hook = detail.at("own_hook").boolean();
   record.cores = detail.at("cores").integer_between(1, kMostRanks);
-  if (!detail.find("find_unused")) return;
-  record.ddp = {.find_unused = detail.at("find_unused").boolean(),
-                .static_graph = detail.at("static_graph").boolean(),
-                .bucket_view = detail.at("bucket_view").boolean(),
-                .has_unused = detail.at("has_unused").boolean(),
+  if (!detail.find("bucket_view")) return;
+  record.ddp = {.bucket_view = detail.at("bucket_view").boolean(),
                 .bucket_cap = not_negative(detail.at("bucket_cap"))};
 }
 

@@ -27,7 +27,6 @@ struct RankStep {
   double seconds = 0, wait = 0, backward = 0, optimizer = 0;
   int64_t samples = 0, forwarded = 0;  // of the loader's batches; of the model's inputs
   RankPhases phases = {};
-  double cpu = 0;  // CPU seconds of the process
 };
 
 // Seconds since the step began.
@@ -48,7 +47,7 @@ struct RankDetail {
 };
 // Of DistributedDataParallel.
 struct RankDdp {
-  bool find_unused = false, static_graph = false, bucket_view = false, has_unused = false;
+  bool bucket_view = false;
   double bucket_cap = 0;  // bytes
 };
 

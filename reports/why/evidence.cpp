@@ -143,10 +143,7 @@ void add_arguments(const JsonNode& root, StepEvidence& e) {
   if (root.find("workers")) e.workers = cores_in(root, "workers");
   e.persistent_workers = flag_in(root, "persistent_workers");
   e.loader_cpu = seconds_in(root, "loader_cpu_s");
-  e.find_unused = flag_in(root, "find_unused");
-  e.static_graph = flag_in(root, "static_graph");
   e.bucket_view = flag_in(root, "bucket_view");
-  e.has_unused = flag_in(root, "has_unused");
   e.bucket_cap = up_to(root, "bucket_cap", kMaxBytes);
   e.own_hook = flag_in(root, "own_hook");
 }

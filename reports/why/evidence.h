@@ -74,11 +74,10 @@ struct StepEvidence {
   double gradient_bytes = 0;   // of a rank
   std::optional<int> workers;  // of the loader that trains; absent: no loader
   bool persistent_workers = false;
-  double loader_cpu = 0;  // CPU seconds of a batch, if workers is 0
-  bool find_unused = false, static_graph = false, bucket_view = false;  // arguments of DDP
-  bool has_unused = false;  // parameters without a gradient in the last step
-  double bucket_cap = 0;    // bytes
-  bool own_hook = false;    // the script registered a communication hook: no modes but kAlone
+  double loader_cpu = 0;     // CPU seconds of a batch, if workers is 0
+  bool bucket_view = false;  // of DDP: gradients are views of buckets
+  double bucket_cap = 0;     // bytes
+  bool own_hook = false;     // the script registered a communication hook: no modes but kAlone
   std::vector<RankTimes> ranks;
   std::vector<DetailSteps> steps;
 };

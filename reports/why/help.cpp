@@ -190,17 +190,11 @@ class Helps {
         fmt::format("torch.set_num_threads({})", std::max(1, e_.cores)), true);
   }
 
-  // What threads cost in steps of ranks alone, and the waits of ranks for each other: threads on
-  // one core delay now one, now the other.
+  // Threads on one core delay now one rank, now the other: waits in turn are theirs too.
   SavedSeconds saved_threads() const {
-    const SavedSeconds alone = saved_in(row_, [](const StepEvidence& e) -> SavedSeconds {
-      const auto wide = in_mode(e, Mode::kAlone, useful),
-                 narrow = in_mode(e, Mode::kNarrow, useful);
-      if (e.cores == 0 || e.threads <= e.cores || !narrow) return std::nullopt;
-      return (wide ? *wide : timed_train(e)) - *narrow;
-    });
-    if (!alone || parts_.slowest.always()) return alone;
-    return *alone + part_of(parts_, LossPart::kSlowest);
+    if (!(parts_.threads.value > 0)) return std::nullopt;
+    if (parts_.slowest.always()) return parts_.threads;
+    return parts_.threads + part_of(parts_, LossPart::kSlowest);
   }
 
   void add_bf16() {
@@ -253,16 +247,9 @@ class Helps {
   }
 
   void add_ddp() {
-    const Measured machinery = part_of(parts_, LossPart::kMachinery);
     if (!e_.bucket_view)
       add("bucket_view", saved_copies(),
           "DistributedDataParallel(..., gradient_as_bucket_view=True)");
-    if (!e_.find_unused || e_.static_graph) return;
-    if (e_.has_unused)
-      add("static_graph", 0.5 * machinery, "DistributedDataParallel(..., static_graph=True)");
-    else
-      add("no_find_unused", 0.5 * machinery,
-          "DistributedDataParallel(..., find_unused_parameters=False)");
   }
 
   // Copies from buckets at the end of backward. Those into them stay if zero_grad() sets gradients
@@ -273,13 +260,6 @@ class Helps {
       if (steps_of(e, Mode::kNoop).empty()) return std::nullopt;
       return Measured{std::min(end_of_noop(e), most), 0};
     });
-  }
-
-  static Measured timed_train(const StepEvidence& e) {
-    double sum = 0;
-    for (const RankTimes& rank : e.ranks)
-      sum += rank.step - rank.data - rank.epochs - rank.outside - rank.blocked;
-    return {sum / static_cast<double>(e.ranks.size()), 0};
   }
 
   const CountParts& parts_;

@@ -32,12 +32,10 @@ struct Help {
 //   persistent_workers  `epochs`, if workers start in each epoch
 //   larger_batch        half of `exchange` and `machinery`: gradients of two batches, one exchange
 //   fewer_buckets, more_buckets  replayed with another bucket_cap_mb
-//   bucket_view         the copies: the end of backward in kNoop, and as much at its buckets
-//   no_find_unused      half of `machinery`, if every parameter has a gradient
-//   static_graph        likewise, if some have none
+//   bucket_view         the copies out of buckets: the end of backward in kNoop
 //   bf16_gradients      kBf16, or replayed with half of the bytes
-//   fewer_threads       w(B) - w(kNarrow)
-//   faster_link         replayed with a tenth of the time of a byte
+//   fewer_threads       w(B) - w(kNarrow), and `slowest` if ranks are slow in turn
+//   faster_link         replayed with a tenth of the time of a byte; on GPUs or several hosts
 //   less_outside        half of `outside`
 //   equal_ranks         `slowest`
 std::vector<Help> help_for(const CountParts& parts, const RowEvidence& row);

@@ -110,13 +110,12 @@ void add_model_slowest(const Results& results, size_t configuration, CountParts&
           static_cast<int>(std::min(kMaxRank, counter_of(run, metric::kStragglerRank)));
 }
 
-CountParts model_row(const Configuration& c, const ModelRuns& runs) {
+CountParts model_row(const Configuration& c) {
   CountParts count;
   count.devices = c.devices;
   count.model = c.model;
   count.mode = c.mode;
   count.backend = c.backend;
-  count.rounds = static_cast<int>(runs.size());
   count.remainder = c.devices > 1;
   return count;
 }
@@ -148,7 +147,7 @@ std::vector<CountParts> parts_of_models(const Plan& plan, const Results& results
     const std::pair mode(c.mode, c.backend);
     if (c.devices == 1 && c.mode != "single") of_modes[mode] = runs;
     const auto found = of_modes.find(mode);
-    CountParts count = model_row(c, runs);
+    CountParts count = model_row(c);
     add_model_parts(runs, {one, found == of_modes.end() ? nullptr : &found->second, own / batch},
                     count);
     add_model_slowest(results, i, count);

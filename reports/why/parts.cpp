@@ -17,7 +17,8 @@
 namespace howmany::reports {
 namespace {
 
-constexpr int kCyclesToSee = 3;                                       // as cycles.py asks for
+// Cycles of a row that show work between steps, as in cycles.py.
+constexpr int kCyclesToSee = 3;
 constexpr double kMaxRest = 0.05, kMinPart = 0.01, kMinCause = 0.05;  // of a step
 
 constexpr const char* kNames[kParts] = {"data",      "exchange", "compute", "slowest",
@@ -159,19 +160,12 @@ struct RoundParts {
   double step = 0;
   Measured ideal;
   std::array<Measured, kParts> parts;
-  double threads = 0;
+  Measured threads;
   std::vector<LastRank> last;
   Measured& of(LossPart part) { return parts[index_of(part)]; }
 };
 
 bool has_too_many_threads(const StepEvidence& e) { return e.cores > 0 && e.threads > e.cores; }
-
-// Returns w of ranks alone less that with as many threads as cores. 0 if that is not slower.
-Measured lost_by_threads(const StepEvidence& e, Measured alone) {
-  const auto narrow = in_mode(e, Mode::kNarrow, useful);
-  if (!has_too_many_threads(e) || !narrow || narrow->value >= alone.value) return {};
-  return alone - *narrow;
-}
 
 // Returns the cost of DistributedDataParallel on one rank.
 Measured machinery_alone(const StepEvidence& e) {
@@ -180,10 +174,13 @@ Measured machinery_alone(const StepEvidence& e) {
   return *synced - *alone;
 }
 
-// Returns what a rank by itself loses with more threads than cores.
+// Returns what a rank by itself loses with more threads than cores: w with them less w without.
 Measured lost_by_threads(const StepEvidence& e) {
-  const auto alone = in_mode(e, e.ddp ? Mode::kAlone : Mode::kSynced, useful);
-  return lost_by_threads(e, alone ? *alone : Measured{mean_train(e), 0});
+  const auto wide = in_mode(e, e.ddp ? Mode::kAlone : Mode::kSynced, useful),
+             narrow = in_mode(e, Mode::kNarrow, useful);
+  if (!has_too_many_threads(e) || !narrow) return {};
+  const Measured lost = wide.value_or(Measured{mean_train(e), 0}) - *narrow;
+  return lost.value > 0 ? lost : Measured{};
 }
 
 // Returns the useful step of the one device: the timed one, which has the most steps, less these.
@@ -196,13 +193,14 @@ Measured ideal_of(const StepEvidence& e) {
 void add_one_rank(const StepEvidence& e, RoundParts& round) {
   round.of(LossPart::kMachinery) = machinery_alone(e);
   round.of(LossPart::kCompute) = Measured{mean_train(e), 0} - machinery_alone(e) - round.ideal;
-  round.threads = lost_by_threads(e).value;
+  round.threads = lost_by_threads(e);
 }
 
 // Compute and machinery of several ranks. `one_rank`: machinery of a row of one rank.
 void add_compute(const StepEvidence& e, double own_seconds, Measured one_rank, RoundParts& round) {
   const auto synced = in_mode(e, Mode::kSynced, useful), noop = in_mode(e, Mode::kNoop, useful),
              alone = in_mode(e, Mode::kAlone, useful);
+  round.threads = lost_by_threads(e);
   if (!alone) {
     round.of(LossPart::kMachinery) = one_rank;
     round.of(LossPart::kCompute) = Measured{own_seconds, 0} - round.ideal - one_rank;
@@ -214,7 +212,6 @@ void add_compute(const StepEvidence& e, double own_seconds, Measured one_rank, R
     const Measured beside = *synced - noop.value_or(*alone);
     round.of(LossPart::kCompute) = round.of(LossPart::kCompute) + beside;
   }
-  round.threads = lost_by_threads(e, *alone).value;
 }
 
 // Returns the least wait of the ranks of a step, and the error of the mean wait over it.
@@ -435,7 +432,6 @@ CountParts described(const RowEvidence& row) {
   parts.model = row.model;
   parts.mode = row.mode;
   parts.backend = row.backend;
-  parts.rounds = static_cast<int>(row.rounds.size());
   return parts;
 }
 
@@ -451,7 +447,9 @@ CountParts count_parts(const std::vector<RowEvidence>& rows, const RowEvidence& 
         round_parts(row.rounds[i], ideals[i], machinery_on_one_rank(rows, row, ideals[i])));
   parts.step = mean_over(rounds, [](const RoundParts& r) { return r.step; });
   parts.ideal = mean_over(rounds, [](const RoundParts& r) { return r.ideal.value; });
-  parts.threads = mean_over(rounds, [](const RoundParts& r) { return r.threads; });
+  std::vector<Measured> threads;
+  for (const RoundParts& round : rounds) threads.push_back(round.threads);
+  parts.threads = mean_over_rounds(threads);
   parts.remainder = row.rounds[0].ranks.size() > 1 && !in_mode(row.rounds[0], Mode::kAlone, useful);
   parts.slowest = slowest_of(rounds);
   add_buckets(row, parts);

@@ -8,9 +8,8 @@
 // Parts. Means over ranks. With R the recorded steps, N those without exchange (kNoop), B those of
 //   ranks alone (kAlone), w = train - blocked, and medians over the steps of a mode:
 //   data, epochs, outside  as timed, and the wait of the other ranks for the rank that has more
-//   exchange   the least blocked of the ranks, in R, less that in N at the end of backward:
-//   transfer
-//              that backward does not hide
+//   exchange   the least blocked of the ranks, in R, less that in N at the end of backward. So it
+//              is the transfer that backward does not hide
 //   slowest    blocked of the timed steps, mean over ranks, less `exchange` and those waits, plus
 //              the share of the slow rank in `compute`. So a rank that takes x longer than the
 //              others loses x. Timed backward less the backward of R without its tail gives the
@@ -33,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/why/estimate.h"
 #include "reports/why/evidence.h"
 
 namespace howmany::reports {
@@ -63,11 +63,10 @@ struct CountParts {
   std::string model, mode, backend;
   double step = 0, ideal = 0;
   std::vector<Lost> parts;  // above 0, the largest first, `rest` last. They add up to step - ideal
-  int rounds = 0;
   // Of `exchange`: of one step.
   double bytes = 0, last_bucket_bytes = 0;
   int buckets = 0;
-  double threads = 0;      // of `compute`: from more threads than cores
+  Measured threads;        // of `compute`: from more threads than cores
   bool remainder = false;  // `compute` was not measured by itself
   Slowest slowest = {};
   std::string refused;

@@ -94,7 +94,7 @@ std::string slowest_detail(const Slowest& slowest) {
 
 std::string compute_detail(const CountParts& parts) {
   const double own = parts.of(LossPart::kCompute).seconds;
-  if (parts.threads > own / 2) return "more threads than cores";
+  if (parts.threads.value > own / 2) return "more threads than cores";
   return parts.remainder ? "what the other parts leave" : "";
 }
 
@@ -214,7 +214,7 @@ nlohmann::ordered_json count_json(const WhyRow& row) {
           {"cause", text_or_null(cause == nullptr ? "" : name_of(cause->part))},
           {"exchange", exchange_json(parts)},
           {"slowest", slowest_json(parts.slowest)},
-          {"threads_s", parts.threads},
+          {"threads_s", parts.threads.value},
           {"refused", text_or_null(parts.refused)},
           {"help", helps_json(row.helps)}};
 }
@@ -271,11 +271,9 @@ constexpr std::pair<const char*, const char*> kHelpWords[] = {
     {"fewer_buckets", "fewer gradient buckets"},
     {"more_buckets", "more gradient buckets"},
     {"bucket_view", "gradients as views of buckets"},
-    {"static_graph", "a static graph"},
     {"bf16_gradients", "an exchange in bfloat16"},
     {"fewer_threads", "fewer threads"},
     {"faster_link", "a faster link"},
-    {"no_find_unused", "no search for unused parameters"},
     {"less_outside", "less work outside of steps"},
     {"equal_ranks", "equal ranks"}};
 

@@ -43,7 +43,7 @@ class Scripts(Measured):
             self.assertGreaterEqual(rank["data_s"], 0.004)
             self.assertGreaterEqual(rank["outside_s"], 0.003)
             self.assertLess(rank["outside_s"] + rank["data_s"] + rank["epochs_s"], rank["step_s"])
-        self.assertEqual((why["workers"], why["find_unused"], why["own_hook"]), (0, True, False))
+        self.assertEqual((why["workers"], why["bucket_view"], why["own_hook"]), (0, True, False))
 
     def test_a_rank_that_the_others_wait_for_is_blocked_least(self):
         why = self.why("phased.py", "--slow-rank", "1", seconds=1)

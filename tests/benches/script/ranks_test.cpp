@@ -46,8 +46,7 @@ std::vector<Json> record(int rank, int world, double seconds) {
                        {"outside_s", 0},
                        {"backward_s", seconds * step / 2},
                        {"optimizer_s", 0},
-                       {"blocked_s", 0}}},
-                     {"cpu_s", 0}});
+                       {"blocked_s", 0}}}});
   lines.push_back({{"kind", "end"},
                    {"complete", true},
                    {"loader", true},

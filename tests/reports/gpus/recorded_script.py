@@ -71,7 +71,6 @@ for rank in range(ranks):
             step["wait_s"] = 0.0 if turn["workers"] > 1 else step["s"] / 2
     collectives = rehearse(costs, steps) if costs else []
     for step in steps:
-        step["cpu_s"] = step["s"]
         step["phases"] = dict.fromkeys(("epochs_s", "outside_s", "backward_s", "optimizer_s", "blocked_s"), 0)
         step["phases"]["data_s"] = wait * step["s"]
     end = {"kind": "end", "complete": True, "loader": True, "peak_bytes": 1000, "ddp": None, "first": 2, "last": 19,

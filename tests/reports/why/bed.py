@@ -77,8 +77,6 @@ GAINS = {
     "persistent_workers": Gain("--epoch-steps 10 --workers 2", "--epoch-steps 10 --workers 2 --persistent"),
     "fewer_threads": Gain("--layers 30 --width 64 --threads 4", "--layers 30 --width 64 --threads 1"),
     "bf16_gradients": Gain("", "--bf16", rate="100mbit"),
-    "no_find_unused": Gain("--blocks 1000 --find-unused", "--blocks 1000"),
-    "static_graph": Gain("--blocks 1000 --find-unused", "--blocks 1000 --static-graph"),
     "larger_batch": Gain("--batch 8 --width 1024", "--batch 16 --width 1024", steps_of_changed=0.5),
     "less_outside": Gain("--log-norms --tiny-parameters 200", "--tiny-parameters 200"),
     "equal_ranks": Gain("--slow-rank 0.02", ""),

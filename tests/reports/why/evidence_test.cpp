@@ -12,7 +12,7 @@ nlohmann::json two_ranks() {
   return nlohmann::json::parse(R"({
     "gpu": false, "ddp": true, "recording": 0.0003, "cores": 1, "threads": 4, "samples": 32,
     "gradient_bytes": 25e6, "workers": null, "persistent_workers": false, "loader_cpu_s": 0.01,
-    "find_unused": true, "static_graph": false, "bucket_view": true, "has_unused": true,
+    "bucket_view": true,
     "bucket_cap": 26214400, "own_hook": false,
     "ranks": [
       {"step_s": 0.1, "data_s": 0.01, "epochs_s": 0.001, "outside_s": 0.002, "backward_s": 0.05,
@@ -41,8 +41,8 @@ void expect_refused(const std::string& pointer, const nlohmann::json& value,
 TEST(StepEvidence, HasEveryMember) {
   const StepEvidence e = evidence_from(two_ranks(), "a file");
   EXPECT_FALSE(e.gpu);
-  EXPECT_TRUE(e.ddp && e.find_unused && e.bucket_view && e.has_unused);
-  EXPECT_FALSE(e.static_graph || e.own_hook || e.persistent_workers);
+  EXPECT_TRUE(e.ddp && e.bucket_view);
+  EXPECT_FALSE(e.own_hook || e.persistent_workers);
   EXPECT_EQ(e.recording, 0.0003);
   EXPECT_EQ(e.cores, 1);
   EXPECT_EQ(e.threads, 4);

@@ -173,17 +173,9 @@ TEST(Help, PersistentWorkersSaveTheStartsOfEpochs) {
   EXPECT_EQ(gain(parts, with_loader(0, 4, 0), "persistent_workers"), 0);
 }
 
-TEST(Help, OfTheArgumentsOfDistributedDataParallel) {
+TEST(Help, ViewsOfBucketsSaveTheCopiesOutOfThem) {
   StepEvidence e = with_buckets({1e6});
   const CountParts parts = with_parts(0.1, {{LossPart::kMachinery, 0.02}});
-  e.find_unused = true;
-  EXPECT_NEAR(gain(parts, e, "no_find_unused"), 0.01, kSmall);
-  EXPECT_EQ(gain(parts, e, "static_graph"), 0);
-  e.has_unused = true;
-  EXPECT_EQ(gain(parts, e, "no_find_unused"), 0);
-  EXPECT_NEAR(gain(parts, e, "static_graph"), 0.01, kSmall);
-  e.static_graph = true;
-  EXPECT_EQ(gain(parts, e, "static_graph"), 0);
   e.steps.push_back({Mode::kNoop, std::vector<DetailStep>(2, {0.05, 0.02, 0.003, 0, {}, {}})});
   EXPECT_EQ(gain(parts, e, "bucket_view"), 0);
   e.bucket_view = false;
@@ -191,18 +183,17 @@ TEST(Help, OfTheArgumentsOfDistributedDataParallel) {
 }
 
 TEST(Help, FewerThreadsAreMeasured) {
-  StepEvidence e = with_buckets({1e6});
-  e.threads = 4;
-  e.cores = 1;
-  e.steps.push_back({Mode::kAlone, std::vector<DetailStep>(2, {0.05, 0, 0, 0, {}, {}})});
-  e.steps.push_back({Mode::kNarrow, std::vector<DetailStep>(2, {0.03, 0, 0, 0, {}, {}})});
-  const std::vector<Help> all = helps(with_parts(0.1, {}), e);
+  const StepEvidence e = with_buckets({1e6});
+  CountParts parts = with_parts(0.1, {});
+  EXPECT_EQ(gain(parts, e, "fewer_threads"), 0);
+  parts.threads = {0.02, 0.001};
+  const std::vector<Help> all = helps(parts, e);
   ASSERT_NE(find_help(all, "fewer_threads"), nullptr);
   EXPECT_TRUE(find_help(all, "fewer_threads")->measured);
   EXPECT_NEAR(find_help(all, "fewer_threads")->gain, 0.02, kSmall);
   // Ranks that wait for each other in turn do so because of the threads.
-  EXPECT_NEAR(gain(with_parts(0.1, {{LossPart::kSlowest, 0.01}}), e, "fewer_threads"), 0.03,
-              kSmall);
+  parts.parts = {{LossPart::kSlowest, 0.01}};
+  EXPECT_NEAR(gain(parts, e, "fewer_threads"), 0.03, kSmall);
 }
 
 TEST(Help, OfPartsThatAreLost) {
@@ -227,7 +218,6 @@ class AnyEvidence {
     e.cores = static_cast<int>(pick({0, 1, 4}));
     e.threads = static_cast<int>(pick({0, 1, 8}));
     if (coin()) e.workers = static_cast<int>(pick({0, 1, 9}));
-    e.find_unused = coin();
     e.bucket_cap = pick({0, 1, 25e6});
     for (size_t i = 0; i < ranks; ++i)
       e.ranks.push_back(

@@ -187,7 +187,7 @@ TEST(Parts, IdealHasNoMoreThreadsThanCores) {
   }
   const CountParts p = parts(one, two);
   EXPECT_NEAR(p.ideal, 0.1, kTiny);
-  EXPECT_NEAR(p.threads, 0.07, kTiny);
+  EXPECT_NEAR(p.threads.value, 0.07, kTiny);
   expect_only(p, LossPart::kCompute, 0.07);
   EXPECT_NEAR(p.of(LossPart::kCompute).on_one, 0.06, kTiny);
 }
@@ -273,7 +273,6 @@ TEST(Parts, JoinNoiseIntoTheRest) {
     rows[1].rounds.push_back(evidence({{{}, {}}}, {.exchange = exchange, .machinery = 40}));
   }
   const CountParts p = parts_of(rows)[1];
-  EXPECT_EQ(p.rounds, 3);
   EXPECT_EQ(p.of(LossPart::kExchange).seconds, 0);
   EXPECT_NEAR(p.of(LossPart::kRest).seconds, 0.011, kTiny);
   EXPECT_GT(p.of(LossPart::kRest).error, 0.005);

@@ -12,8 +12,9 @@ settle   as synced, not counted: the ranks meet again
 The modes take turns, in an order that is random, so that nothing recurs with it, and the same on all ranks. The parameters of
 the ranks differ from then on. The command ends after these steps.
 
-Left out. Without DistributedDataParallel all steps are synced, or narrow. Likewise if torch.compile has seen frames, if the
-    script has a communication hook of its own or scales its loss (a rank may then skip a step), or within join().
+Left out. Without DistributedDataParallel all steps are synced, or narrow. Likewise if torch.compile has seen frames, or within
+    join(). If the script has a communication hook of its own, no bucket is recorded, and none is noop or bf16. If it scales
+    its loss, none is noop or alone: a rank may then skip a step.
 Cost. The hook divides the gradients in a pass of its own, which is timed and left out. NCCL divides them itself.
 """
 
@@ -89,18 +90,15 @@ class Detail:
 
     def figures(self):
         """For the record; null members without DistributedDataParallel."""
-        names = ("find_unused", "static_graph", "bucket_view", "bucket_cap", "has_unused")
+        names = ("bucket_view", "bucket_cap")
         line = dict.fromkeys(names) | {"own_hook": self.own_hook, "cores": self._cores}
         if not self.modules:
             return line
         module = self.modules[0]
         data = module._get_ddp_logging_data()
         return line | {
-            "find_unused": bool(module.find_unused_parameters),
-            "static_graph": bool(module.static_graph),
             "bucket_view": bool(module.gradient_as_bucket_view),
             "bucket_cap": int(data.get("bucket_cap_bytes") or 0),
-            "has_unused": bool(data.get("unused_parameter_size")),
         }
 
     def _hook(self, group, bucket):

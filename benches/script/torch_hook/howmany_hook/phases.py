@@ -80,15 +80,13 @@ def _blocking(call, phases, guard, skipped):
 class Spans:
     """Of a step. A span is (phase, key of the loader or None, mark, mark)."""
 
-    __slots__ = ("opened", "closed", "all", "gap_end", "in_gap", "cpu", "mode", "began", "buckets", "own")
+    __slots__ = ("opened", "closed", "all", "gap_end", "in_gap", "mode", "began", "buckets", "own")
 
     def __init__(self, opened):
         self.opened, self.closed = opened, None  # marks
         self.all = []
         self.gap_end, self.in_gap = None, 0  # mark of the last fetch before the first backward pass; the spans before it
-        self.cpu = 0.0  # CPU seconds of the process
-        # Of a step after the timed ones:
-        self.mode = ""  # see detail.py
+        self.mode = ""  # of a step after the timed ones (detail.py), with
         self.began = 0.0  # by the clock of the host
         self.buckets = []
         self.own = 0.0  # seconds that only recording took
@@ -102,7 +100,6 @@ class Phases:
         self.now = Spans(self.clock.mark())
         self._open = {}  # phase: mark
         self._was_backward, self._buckets_before = False, 0
-        self._cpu = time.process_time()
 
     def begins(self, what):
         """Of calls within calls, the first begin and the first end count."""
@@ -149,9 +146,8 @@ class Phases:
 
     def take(self):
         """Ends the step. Returns its Spans."""
-        done, cpu = self.now, time.process_time()
+        done = self.now
         done.closed = self.clock.mark()
-        done.cpu, self._cpu = cpu - self._cpu, cpu
         self.now, self._was_backward = Spans(done.closed), False
         return done
 

@@ -137,7 +137,9 @@ class Session:
         fetch[0] += 1
         fetch[1] += 0 if batch is None else samples_in(batch)
         fetch[2] += seconds
-        known = self._loaders.setdefault(key, Loader(loader._num_workers, bool(loader._persistent_workers)))
+        if key not in self._loaders:
+            self._loaders[key] = Loader(loader._num_workers, bool(loader._persistent_workers))
+        known = self._loaders[key]
         known.fetches, known.cpu = known.fetches + 1, known.cpu + cpu
         if batch is not None:
             self._last_loader = key
@@ -402,7 +404,6 @@ class Session:
             "fetches": fetches,
             "backwards": step.backwards,
             "phases": {f"{name}_s": round(value, 9) for name, value in self._times.of(index).items()},
-            "cpu_s": round(step.spans.cpu, 6),
         } | self._detail_members(step.spans)
 
     def _detail_members(self, spans):

@@ -30,7 +30,7 @@ class Samples(Dataset):
 torch.distributed.init_process_group("gloo")
 if options.threads:
     torch.set_num_threads(options.threads)
-model = DistributedDataParallel(torch.nn.Linear(256, 256), find_unused_parameters=True)
+model = DistributedDataParallel(torch.nn.Linear(256, 256), gradient_as_bucket_view=True)
 if options.own_hook:
     model.register_comm_hook(None, allreduce_hook)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
