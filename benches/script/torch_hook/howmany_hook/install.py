@@ -16,7 +16,7 @@ from torch._C._dynamo import eval_frame
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
-from howmany_hook import phases, place, process, rehearsal, wrap
+from howmany_hook import counting, phases, place, process, rehearsal, wrap
 from howmany_hook.forward import Forward
 from howmany_hook.loaders import Switch
 from howmany_hook.memory import StepMemory
@@ -81,7 +81,9 @@ def install(settings):
     guard = guard_of(settings)
     session = Session(settings, guard)
     guard(process.describe, settings)
-    if settings.rehearse and "LOCAL_RANK" in os.environ:
+    if settings.count:
+        counting.install(session, settings)
+    elif settings.rehearse and "LOCAL_RANK" in os.environ:
         session.rehearse(rehearsal.Rehearsal(settings.rehearse))
         rehearsal.install(session.rehearsal, settings.rank, settings.world)
     if settings.workers:
@@ -95,7 +97,7 @@ def install(settings):
     optimizers.register_optimizer_step_post_hook(functools.partial(guard, session.optimizer_stepped))
     _watch_loaders(session, guard)
     _watch_backward(session, guard)
-    if not settings.memory:
+    if not settings.memory and not settings.count:
         phases.watch_collectives(session.phases, guard, _skipped)
     atexit.register(guard, process.describe, settings)
     atexit.register(guard, write_exception, settings.out)
@@ -116,7 +118,9 @@ def _trains(session, settings):
 def _watch_loaders(session, guard):
     iterator = dataloader._BaseDataLoaderIter
     fetch = iterator.__next__
-    if session.memory:
+    if session.counter:
+        fetch = counting.real_values(fetch)
+    elif session.memory:
         fetch = session.memory.paused()(fetch)
 
     @functools.wraps(fetch)

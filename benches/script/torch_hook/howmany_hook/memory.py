@@ -122,18 +122,23 @@ def plain_tensors(tensor):
 def size_of(tensors):
     """Their bytes; tied ones count once."""
     plain = [one for tensor in tensors for one in plain_tensors(tensor)]
-    return sum({t.data_ptr(): t.numel() * t.element_size() for t in plain}.values())
+    parts = {(t.untyped_storage()._cdata, t.storage_offset()): t.numel() * t.element_size() for t in plain}
+    return sum(parts.values())
 
 
 class Storages(TorchDispatchMode):
     """Tells an allocator of the storages of all operations."""
 
-    def __init__(self, allocator):
+    def __init__(self, allocator, on_device):
         super().__init__()
-        self._allocator = allocator
+        self._allocator, self._on_device = allocator, on_device
         self._alive = {}  # by address of the storage object: (weak reference, bytes)
         self.paused = False
         self._resize = torch.UntypedStorage.resize_
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False
 
     def __enter__(self):
         storages = self
@@ -163,7 +168,7 @@ class Storages(TorchDispatchMode):
     def see(self, values):
         for value in tree_leaves(values):
             for tensor in plain_tensors(value) if isinstance(value, torch.Tensor) else ():
-                if tensor.device.type == "cpu" and tensor.layout == torch.strided:
+                if self._on_device(tensor) and tensor.layout == torch.strided:
                     storage = tensor.untyped_storage()
                     part = tensor.numel() * tensor.element_size()
                     self._count(storage, min(part, storage.nbytes()))
@@ -181,10 +186,13 @@ class Storages(TorchDispatchMode):
 
 
 class FewSteps:
-    """Takes the place of an Agreement: the peak is the same in every step."""
+    """Takes the place of an Agreement: the peak is the same in every step after the first."""
+
+    def __init__(self, last):
+        self._last = last
 
     def after(self, index, step):
-        return Steps(first=1, last=3, stop=3)
+        return Steps(first=1, last=self._last, stop=self._last)
 
     def so_far(self, count):
         return None
@@ -193,8 +201,10 @@ class FewSteps:
 class StepMemory:
     """The figures of a rank. Begins after its first step, when the optimizer has its state."""
 
-    def __init__(self):
+    def __init__(self, on_device=lambda tensor: tensor.device.type == "cpu"):
+        """`on_device`: whether a tensor counts."""
         self._optimizers, self._model = [], None
+        self._on_device = on_device
         self._figures = {"parameters": 0, "gradients": 0, "optimizer": 0}
         self._allocator, self._storages = CachingAllocator(), None
 
@@ -206,7 +216,7 @@ class StepMemory:
         if cuda:
             torch.cuda.reset_peak_memory_stats()
             return
-        self._storages = Storages(self._allocator)
+        self._storages = Storages(self._allocator, self._on_device)
         for tensors in (self._parameters(), self._gradients(), self._state()):
             self._storages.see(tensors)
         self._storages.__enter__()

@@ -19,7 +19,7 @@ import time
 
 import torch
 
-from howmany_hook import cycles, detail, objects, place, store
+from howmany_hook import counted, cycles, detail, objects, place, store
 from howmany_hook.agreement import Agreement
 from howmany_hook.batch import samples_in
 from howmany_hook.exchange import Exchange
@@ -33,6 +33,7 @@ LOGGED_STEPS = 10  # their collectives are written
 FEW_PASSES, MANY_PASSES = 3, 256  # without a step: of a script without an optimizer, with one
 MOST_UNFED = 0.1  # of the steps, without a batch of the loader; with more, its batches are not those of steps
 LOOKS_AGAIN = 8  # step, and at 16, 32, ...: at the inputs of the model, if no loader feeds it
+MEMORY_STEPS, COUNTED_STEP = 3, 1  # the last step that is needed
 KEPT_STEPS = 50  # the last ones hold their collectives until it is known which was the last timed step
 
 
@@ -99,12 +100,14 @@ class Session:
         self._detail = None  # of the steps after the timed ones
         self._cuda = None  # unknown until a step ends
         self._loaders = {}  # key: Loader
+        self._iterators = {}  # key: its iterator, while steps are counted
         self._exchange = None  # of a group that shows no other
         self._model = First()
         self._forward = None
         self._last_loader = None
         self._turns = None
-        self.rehearsal = self.memory = None
+        self.rehearsal = self.memory = self.counter = None
+        self._stepping = 0  # optimizers
         self._training = None  # key of the loader with the most fetches, when finished
         self._fed = True  # it gives each step its batch
         self._finished, self._steps_after = False, 0
@@ -123,7 +126,15 @@ class Session:
 
     def count_memory(self, memory):
         """The memory of steps is counted (memory.py)."""
-        self.memory, self._agreement = memory, FewSteps()
+        self.memory, self._agreement = memory, FewSteps(COUNTED_STEP if self.counter else MEMORY_STEPS)
+
+    def count(self, counter, device):
+        """The operations of steps are counted (counted.py)."""
+        self.counter, self._pretended = counter, device
+        counter.phase = self._phase
+
+    def _phase(self):
+        return "backward" if self.depth > 0 else "optimizer" if self._stepping else "forward"
 
     def watch_forward(self, forward):
         self._forward = forward
@@ -143,6 +154,8 @@ class Session:
         known.fetches, known.cpu = known.fetches + 1, known.cpu + cpu
         if batch is not None:
             self._last_loader = key
+        if self.counter:
+            self._iterators[key] = loader
 
     def trains(self, module):
         self.phases.trains()
@@ -179,6 +192,7 @@ class Session:
 
     def optimizer_began(self, optimizer, args, kwargs):
         self._began[id(optimizer)] = clock()
+        self._stepping += 1
         if self.depth == 0:
             self.phases.begins("optimizer")
         if self._exchange and optimizer is self._counted and not self._finished:
@@ -187,6 +201,7 @@ class Session:
     def optimizer_stepped(self, optimizer, args, kwargs):
         """Raises SystemExit after the last step."""
         now = clock()
+        self._stepping = max(0, self._stepping - 1)
         seconds = now - self._began.pop(id(optimizer), now)
         if self._finished or self._forked:
             return self._insist()
@@ -242,6 +257,9 @@ class Session:
         self._steps.append(self._now)
         self._now = Step()
         index = len(self._steps) - 1
+        if self.counter:
+            self.counter.watch(self._parameters())
+            self.counter.stepped()
         if self._exchange:
             self._exchange.ended()
         steps = self._agreement.after(index, self._steps[-1])
@@ -255,7 +273,7 @@ class Session:
 
     def _goes_on(self):
         """After the timed steps."""
-        if self.rehearsal or self.memory or self._turns:
+        if self.rehearsal or self.memory or self.counter or self._turns:
             return
         if self._detail is None:
             self._detail = detail.Detail(self.phases, self._settings.tries)
@@ -293,15 +311,15 @@ class Session:
         devices = [tensor.device.type for tensor in [*parameters[:1], *outputs] if hasattr(tensor, "device")]
         self._cuda = "cuda" in devices[:1]
         if self.memory:
-            self.memory.begin(self._cuda)
+            self.memory.begin(self._cuda and not self.counter)
         elif self._cuda:
             torch.cuda.reset_peak_memory_stats()
-        if self._cuda:
+        if self._cuda and not self.counter:
             self.phases.on_gpu()
         if self._ends_step is not None:
             self._gradient_bytes = objects.gradient_bytes(parameters)
         parallel = objects.parallelism(parameters, world)
-        if parallel == "group" and not self.rehearsal and not self.memory:
+        if parallel == "group" and not self.rehearsal and not self.memory and not self.counter:
             self._exchange = Exchange()
         self._record.start(self._start_line(parameters, world, backend, parallel))
 
@@ -343,6 +361,8 @@ class Session:
             lines += self._turns.lines()
         if self.rehearsal and steps:
             lines += self._collective_lines(steps.last)
+        if self.counter:
+            lines.append(self._counted_line(lines[-1]))
         end = self._end_line(steps is not None, timed) | (_timed_line(timed, seconds) if timed else {})
         self._record.end(lines + [end])
 
@@ -370,8 +390,23 @@ class Session:
             "detail": self._detail.figures() if self._detail else None,
             "exchange": self._exchange.line() if self._exchange else None,
             "wrapped": objects.wrapped_share() if self._settings.try_ddp and self._settings.world > 1 else None,
-            "memory": self.memory.end() if self.memory else None,
+            "memory": self.memory.end() if self.memory and not self.counter else None,
         }
+
+    def _counted_line(self, last):
+        world, _ = objects.process_group()
+        parallel = objects.parallelism(self._parameters(), world)
+        return self.counter.line(self._pretended, world, parallel, last["samples"], last["backwards"], self.memory.end(),
+                                 self._loader_cost(last["samples"]))  # fmt: skip
+
+    def _loader_cost(self, samples):
+        """Of the loader that trains; None if there is none."""
+        iterator = self._iterators.get(self._training)
+        if iterator is None:
+            return None
+        fetches = max(1, self._fetches(self._steps[-1])[0])
+        found = counted.time_batches(iterator, samples // fetches)
+        return found and found | {"workers": getattr(iterator, "asked_workers", 0)}
 
     def training_loader(self):
         """The key of the loader that fed the most steps so far; None without fetches."""

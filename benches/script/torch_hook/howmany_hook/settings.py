@@ -14,6 +14,8 @@ HOWMANY_SCRIPT_MOST       largest number of workers of all ranks on this machine
 HOWMANY_SCRIPT_PREFETCH   batches that each worker makes ahead; 0: as the script says
 HOWMANY_SCRIPT_LOADER     which DataLoader, 1 is the one used first; 0: the one that feeds training
 HOWMANY_SCRIPT_MEMORY     1: count the memory of a step, see memory.py
+HOWMANY_SCRIPT_COUNT      a GPU that is not here: count the operations of a step on it, see pretend.py. JSON:
+                          {"name": "NVIDIA A100", "memory": bytes, "capability": [8, 0], "devices": 4, "real": false}
 HOWMANY_SCRIPT_REHEARSE   file with a cost table: the group has more ranks than there are, see rehearsal.py
 HOWMANY_SCRIPT_CORES      cores of each local rank, such as "0,1;2,3"; absent: not bound
 
@@ -22,6 +24,7 @@ If srun does not say how many are here, each counts as alone, which does no harm
 """
 
 import dataclasses
+import json
 import os
 
 RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -68,6 +71,7 @@ class Settings:
     loader: int
     rehearse: str
     memory: bool
+    count: dict  # or None
 
     @staticmethod
     def from_environment():
@@ -94,4 +98,5 @@ class Settings:
             loader=int(get("HOWMANY_SCRIPT_LOADER", "0")),
             rehearse=get("HOWMANY_SCRIPT_REHEARSE", ""),
             memory=get("HOWMANY_SCRIPT_MEMORY") == "1",
+            count=json.loads(get("HOWMANY_SCRIPT_COUNT", "null")),
         )

@@ -9,7 +9,7 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-BATCH, KEPT, PASSES = 64, 256, 4
+BATCH, KEPT, PASSES = 320, 256, 4
 
 
 class Transformer(torch.nn.Module):
