@@ -37,6 +37,7 @@ FULL = {
         "__rpow__", "prod", "sum", "norm", "rsqrt", "reciprocal", "logsumexp",
     ),
 }  # fmt: skip
+RECURRENT = {"rnn_relu": 0, "rnn_tanh": 1, "lstm": 2, "gru": 3}  # the modes of cuDNN
 FLASH_SIDE = 256  # the largest head
 
 
@@ -48,6 +49,8 @@ def install(mode, capability):
             setattr(owner, name, _casting(getattr(owner, name), which == "lower", mode))
     attention = _attention(F.scaled_dot_product_attention, mode, capability)
     F.scaled_dot_product_attention = torch._C._nn.scaled_dot_product_attention = attention
+    for name, kind in RECURRENT.items():
+        setattr(torch._VF, name, _recurrent(getattr(torch._VF, name), kind, mode))
     F.dropout, torch.dropout = _dropout(F.dropout, mode), _dropout(torch.dropout, mode)
 
 
@@ -123,3 +126,35 @@ def _bias(mask, query, key):
     if mask.dtype is torch.bool:
         mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf"))
     return mask.to(query.dtype).expand(*query.shape[:-1], key.shape[-2])
+
+
+def _buffer(weights):
+    """In which cuDNN has all weights."""
+    return weights[0].new_empty(sum(one.numel() for one in weights))
+
+
+def _recurrent(function, kind, mode):
+    """cuDNN computes all layers and time steps in one call. Packed sequences have their sizes before the state."""
+
+    @functools.wraps(function)
+    def recurrent(input, *args):
+        if mode.real or not mode.on_gpu(input):
+            return function(input, *args)
+        packed = isinstance(args[0], torch.Tensor) and args[0].dtype is torch.int64 and args[0].dim() == 1
+        sizes, args = (args[0].tolist(), args[1:]) if packed else ([], args)
+        state, weights, has_biases, layers, dropout, training, bidirectional = args[:7]
+        batch_first = False if packed else args[7]
+        hidden, cell = state if kind == RECURRENT["lstm"] else (state, None)
+        dtype = _lower()
+        if dtype is not None:
+            input, hidden, weights = input.to(dtype), hidden.to(dtype), [one.to(dtype) for one in weights]
+            cell = None if cell is None else cell.to(dtype)
+        stride = len(weights) // (layers * (2 if bidirectional else 1))
+        width = (hidden if cell is None else cell).shape[-1]
+        projected = hidden.shape[-1] if hidden.shape[-1] != width else 0
+        output, hidden, cell, *_ = torch.ops.aten._cudnn_rnn(
+            input, weights, stride, _buffer(weights), hidden, cell, kind, width, projected, layers, batch_first, dropout, training,
+            bidirectional, sizes, None)  # fmt: skip
+        return (output, hidden, cell) if kind == RECURRENT["lstm"] else (output, hidden)
+
+    return recurrent

@@ -88,6 +88,7 @@ class Pretended(TorchDispatchMode):
             aten.index: self._indexed,
             aten.masked_select: self._selected,
             aten._unique2: self._resized,
+            aten._cudnn_rnn_backward: self._recurrent_backward,
             aten._pin_memory: lambda func, args, kwargs: args[0],
         }
 
@@ -104,6 +105,13 @@ class Pretended(TorchDispatchMode):
 
     def without_values(self, tensor):
         return device_of(tensor).type == "meta"
+
+    def values(self, tensor):
+        """Returns a real tensor; the values are made up if they are not known."""
+        if _known(tensor) is not None:
+            return _known(tensor)
+        self.answered["values"] += 1
+        return torch.ones(tensor.shape, dtype=tensor.dtype)
 
     def parameter(self, data):
         """Returns what a parameter of the CPU has for its data."""
@@ -250,8 +258,9 @@ class Pretended(TorchDispatchMode):
                 return tensor.to(dtype, copy=True)
         if _known(tensor) is not None:
             return _known(tensor).to(dtype, copy=True)
-        self._made_up(func)
-        return torch.ones(tensor.shape, dtype=dtype)
+        result = torch.empty_like(tensor, dtype=dtype, device="meta")
+        self._marked.add(result)
+        return result
 
     def _copied(self, func, args, kwargs):
         target, source = args[:2]
@@ -341,5 +350,15 @@ class Pretended(TorchDispatchMode):
             self._made_up(func)
         size = shape.numel() if known is None else int(known.expand(shape).sum())
         result = torch.empty(size, dtype=tensor.dtype, device="meta")
+        self._counter.saw(func, args, kwargs, result)
+        return result
+
+    def _recurrent_backward(self, func, args, kwargs):
+        """PyTorch has no shapes for it."""
+        if self.real:
+            return self._on_gpu(func, args, kwargs)
+        inputs, weights, hidden, cell = args[0], args[1], args[4], args[5]
+        result = (torch.empty_like(inputs), torch.empty_like(hidden), None if cell is None else torch.empty_like(cell),
+                  [torch.empty_like(one) for one in weights])  # fmt: skip
         self._counter.saw(func, args, kwargs, result)
         return result

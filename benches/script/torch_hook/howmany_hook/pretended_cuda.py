@@ -142,7 +142,7 @@ def _on_tensors(mode):
         return plain["tolist"](_on_host(tensor))
 
     def _on_host(tensor):
-        return tensor.detach().cpu() if mode.without_values(tensor) else tensor
+        return mode.values(tensor.detach()) if mode.without_values(tensor) else tensor
 
     def to(tensor, *args, **kwargs):
         args = [placed(word) for word in args]
