@@ -90,16 +90,16 @@ def _functions(device):
         "mem_get_info": _returns((memory, memory)),
         "memory_stats": _returns({}),
         "memory_summary": _returns(""),
-        "get_rng_state": lambda *args: torch.get_rng_state(),
-        "get_rng_state_all": lambda *args: [torch.get_rng_state()],
+        "get_rng_state": lambda *args, **kwargs: torch.get_rng_state(),
+        "get_rng_state_all": lambda *args, **kwargs: [torch.get_rng_state()],
         "initial_seed": lambda: torch.initial_seed(),
         "utilization": _returns(0),
         "is_current_stream_capturing": _returns(False),
-        "current_stream": lambda *args: Stream(),
-        "default_stream": lambda *args: Stream(),
-        "stream": lambda stream: contextlib.nullcontext(),
-        "device": lambda device: contextlib.nullcontext(),
-        "device_of": lambda tensor: contextlib.nullcontext(),
+        "current_stream": lambda *args, **kwargs: Stream(),
+        "default_stream": lambda *args, **kwargs: Stream(),
+        "stream": lambda *args, **kwargs: contextlib.nullcontext(),
+        "device": lambda *args, **kwargs: contextlib.nullcontext(),
+        "device_of": lambda *args, **kwargs: contextlib.nullcontext(),
         "Stream": Stream,
         "Event": Event,
     }  # fmt: skip
@@ -113,7 +113,7 @@ def _accelerator(device):
         "current_accelerator": _returns(torch.device("cuda")),
         "current_device_index": _returns(0),
         "set_device_index": _returns(None),
-        "device_index": lambda index: contextlib.nullcontext(),
+        "device_index": lambda *args, **kwargs: contextlib.nullcontext(),
     }
 
 
