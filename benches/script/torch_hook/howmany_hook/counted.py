@@ -105,8 +105,10 @@ class Counter:
         names = {old: new for new, old in enumerate(used)}
         kinds = list(self._kinds)
         members = ("op", "work", "dtype", "flop", "read", "written", "phase")
-        if not used and self.refused is None:
+        if not used:
             self.refused = "no operation of a step ran on the GPU"
+        elif parallel == "dtensor":
+            self.refused = "the exchanges of tensor parallelism (DTensor) are not counted"
         return {
             "kind": "counted",
             "way": "real" if self.mode.real else "shapes",

@@ -225,6 +225,10 @@ class StepMemory:
         """Call after each step of an optimizer, while gradients exist."""
         if all(optimizer is not one for one in self._optimizers):
             self._optimizers.append(optimizer)
+        self.note()
+
+    def note(self):
+        """Call while gradients exist."""
         now = {"parameters": self._parameters(), "gradients": self._gradients(), "optimizer": self._state()}
         for name, tensors in now.items():
             self._figures[name] = max(self._figures[name], size_of(tensors))

@@ -145,7 +145,9 @@ class Pretended(TorchDispatchMode):
 
     def _distributed(self, func, args, kwargs):
         """An operation of a DTensor counts as that of its own part. What it does within is not seen here."""
-        result = func(*args, **kwargs)
+        if func.overloadpacket in (aten.normal_, aten.uniform_) and not self.real:
+            return args[0]  # it would ask the GPU for the state of its random numbers
+        result = func(*args, **self._placed(kwargs))
 
         def own(value):
             return getattr(value, "_local_tensor", value)
@@ -177,14 +179,16 @@ class Pretended(TorchDispatchMode):
 
     def _run(self, func, args, kwargs):
         if self.real:
-            placed = {k: "cpu" if k == "device" else v for k, v in kwargs.items()}
-            result = func(*args, **placed)
+            result = func(*args, **self._placed(kwargs))
             for one in tree_leaves(result):
                 if isinstance(one, torch.Tensor):
                     self._marked.add(one)
             return result
-        placed = {k: "meta" if k == "device" else False if k == "pin_memory" else v for k, v in kwargs.items()}
-        return func(*self._emptied(args), **self._emptied(placed))
+        return func(*self._emptied(args), **self._emptied(self._placed(kwargs)))
+
+    def _placed(self, kwargs):
+        device = "cpu" if self.real else "meta"
+        return {k: device if k == "device" else False if k == "pin_memory" else v for k, v in kwargs.items()}
 
     def _emptied(self, values):
         def emptied(value):
@@ -218,8 +222,7 @@ class Pretended(TorchDispatchMode):
             return None
 
     def _is_small(self, func, args, kwargs):
-        placed = {k: "meta" if k == "device" else False if k == "pin_memory" else v for k, v in kwargs.items()}
-        result = func(*args, **placed)
+        result = func(*args, **self._placed(kwargs))
         return isinstance(result, torch.Tensor) and result.numel() <= KNOWN
 
     def _keep(self, func, args, result, values):

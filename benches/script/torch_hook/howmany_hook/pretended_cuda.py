@@ -158,6 +158,8 @@ def _on_tensors(mode):
             mode.to_host = False
 
     def placed(word):
+        if mode.inside:  # the state of the random numbers, of DTensor
+            return cpu if isinstance(word, (str, torch.device)) else word
         if isinstance(word, int) and not isinstance(word, bool):
             return gpu
         return torch.device(_with_index(word)) if isinstance(word, (str, torch.device)) else word

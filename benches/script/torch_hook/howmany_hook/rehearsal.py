@@ -381,5 +381,5 @@ def install(rehearsal, rank, processes):
     def new_group(ranks=None, timeout=None, backend=None, *args, **kwargs):
         return add(ranks, timeout, BACKEND)
 
-    for module in (dist, dist.distributed_c10d):
+    for module in (dist, dist.distributed_c10d, dist.device_mesh):  # the last one has them by name
         module.init_process_group, module.new_group = init_process_group, new_group

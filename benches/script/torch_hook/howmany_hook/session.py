@@ -183,6 +183,8 @@ class Session:
             if self._ends_step is None and self._without_optimizer():
                 self._ends_step = self._passes[True] > 0
             if self._ends_step is accumulates:
+                if self.memory:
+                    self.memory.note()
                 self._now.backwards = self._now.passes = 1
                 self._end_step(outputs)
 
