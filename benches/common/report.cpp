@@ -162,6 +162,7 @@ void append_samples(const std::string& path, const SampleLine& line) {
                                  {sample_line::kWorld, line.world}};
   if (!line.steps.is_null()) json[sample_line::kSteps] = line.steps;
   if (!line.why.is_null()) json[sample_line::kWhy] = line.why;
+  if (!line.counted.is_null()) json[sample_line::kCounted] = line.counted;
   std::ofstream file(path, std::ios::app);
   file << json.dump() + "\n" << std::flush;
   HM_ENSURE(file.good(), "[samples] cannot write {}", path);

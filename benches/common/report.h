@@ -35,8 +35,9 @@ struct SampleLine {
   std::vector<std::string> flags;                 // "oversubscribed"
   std::map<std::string, std::string> parameters;  // mode, model, devices, ...
   int world = 1;
-  nlohmann::ordered_json steps = {};  // of a rehearsal, with their collectives; null: none
-  nlohmann::ordered_json why = {};    // of a script, see benches/script/evidence.h; null: none
+  nlohmann::ordered_json steps = {};    // of a rehearsal, with their collectives; null: none
+  nlohmann::ordered_json why = {};      // of a script, see benches/script/evidence.h; null: none
+  nlohmann::ordered_json counted = {};  // of a script, see reports/predict/counted.h; null: none
 };
 // Appends one line of JSON to `path`, if that is not empty. Throws Error if it cannot be written.
 void append_samples(const std::string& path, const SampleLine& line);

@@ -209,6 +209,7 @@ void add_hook(std::vector<std::string>& all, const ScriptCommand& command,
   if (command.try_ddp) all.emplace_back("HOWMANY_SCRIPT_TRY_DDP=1");
   if (command.tries) all.emplace_back("HOWMANY_SCRIPT_TRY=bf16");
   if (command.count_memory) all.emplace_back("HOWMANY_SCRIPT_MEMORY=1");
+  if (!command.counted_for.empty()) all.push_back("HOWMANY_SCRIPT_COUNT=" + command.counted_for);
   if (command.rehearsal.given())
     all.push_back("HOWMANY_SCRIPT_REHEARSE=" + command.rehearsal.costs);
   add_turns(all, command.turns);

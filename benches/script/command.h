@@ -41,11 +41,14 @@ struct ScriptCommand {
   int ranks = 1;
   int nodes = 1;  // over which `words` start the ranks; `devices` are those of each
   WorkerTurns turns;
-  int threads = 1;               // per rank
-  double seconds = 3;            // of timed steps
-  int max_steps = 10'000;        // timed
-  int detail_steps = 0;          // after the timed ones: the most (torch_hook/detail.py)
-  bool count_memory = false;     // of a step (torch_hook/memory.py)
+  int threads = 1;            // per rank
+  double seconds = 3;         // of timed steps
+  int max_steps = 10'000;     // timed
+  int detail_steps = 0;       // after the timed ones: the most (torch_hook/detail.py)
+  bool count_memory = false;  // of a step (torch_hook/memory.py)
+  // JSON of the GPU that the command takes for its own while its step is counted: {"name": "NVIDIA
+  // A100", "memory": bytes, "capability": [8, 0], "devices": 4}, of a node. Empty: steps are timed.
+  std::string counted_for = {};
   bool try_ddp = false;          // put DistributedDataParallel around the model
   bool tries = false;            // changes that may help, in the steps after the timed ones
   int64_t samples_per_step = 0;  // per rank; 0: as the batches show

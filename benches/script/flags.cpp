@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "benches/common/program.h"
@@ -12,10 +13,13 @@
 #include "core/base/cli/option.h"
 #include "core/base/error.h"
 #include "core/base/schema/flags.h"
+#include "core/base/text/files.h"
+#include "core/base/text/json.h"
 
 namespace howmany::benches {
 namespace {
 
+constexpr int64_t kMaxMemory = int64_t{1} << 50, kMaxRanks = 16'384;
 constexpr const char* kScriptExamples = R"(Examples:
   script_bench -- python train.py
   script_bench --workers 0,1,2,4 -- python train.py
@@ -24,6 +28,26 @@ constexpr const char* kScriptExamples = R"(Examples:
 {n} stands for the number of devices, {port} for a free port.
 Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
+
+// Returns the JSON of a GPU, from that text or the file of that name.
+std::string counted_gpu(const std::string& text) {
+  const std::string source = std::string("script_bench ") + flag::kCount.name;
+  const nlohmann::json json = parse_json(text.starts_with("{") ? text : read_text(text), source);
+  const JsonNode gpu(json, source);
+  gpu.at("name").string();
+  gpu.at("memory").integer_between(1, kMaxMemory);
+  if (const JsonNode capability = gpu.at("capability"); capability.items().size() != 2)
+    capability.fail("expected two numbers, such as [8, 0]");
+  for (const JsonNode& part : gpu.at("capability").items()) part.integer_between(0, 1000);
+  gpu.at("devices").integer_between(1, kMaxRanks);
+  return json.dump();
+}
+
+void take_counted(const std::string& text, ScriptCommand& command) {
+  HM_REQUIRE(command.rate.empty(), "--count needs the hook, and --rate does without it");
+  HM_REQUIRE(!command.turns.given(), "--count times no steps, and --workers needs them");
+  command.counted_for = counted_gpu(text);
+}
 
 // The hook reads the table again.
 void take_world(ScriptCommand& command) {
@@ -68,6 +92,8 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   add_switch(app, flag::kTryDdp, flags.command.try_ddp);
   add_switch(app, flag::kTry, flags.command.tries);
   add_switch(app, flag::kCountMemory, flags.command.count_memory);
+  std::string counted_for;
+  add_option(app, flag::kCount, counted_for, "");
   add_option(app, flag::kRehearse, flags.command.rehearsal.costs, "");
   add_option(app, flag::kRunTimeout, flags.run_timeout)->check(above_zero());
   add_option(app, flag::kStartTimeout, flags.command.start_timeout)->check(above_zero());
@@ -79,8 +105,9 @@ std::vector<std::string> parse_script(int argc, char** argv, ScriptFlags& flags)
   flags.command.ranks = std::max(1, ranks);
   flags.command.any_world = ranks == 0;
   check_rate(flags.command);
-  if (turns.given()) return google;
-  if (flags.command.count_memory) return take_world(flags.command), google;
+  if (turns.given() && counted_for.empty()) return google;
+  if (!counted_for.empty()) take_counted(counted_for, flags.command);
+  if (flags.command.count_memory || !counted_for.empty()) return take_world(flags.command), google;
   flags.command.devices = parse_devices(flags.device_list);
   flags.command.ranks = static_cast<int>(flags.command.devices.size()) * flags.command.nodes;
   flags.command.threads = flags.cores_per_device;

@@ -63,11 +63,16 @@ void take_steps_until_the_end(std::vector<RankRecord>& records, const ScriptEnd&
   for (RankRecord& record : records) record.complete = true;
 }
 
-void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended,
-                       const std::string& folder) {
+void refuse_before_first_step(const std::vector<RankRecord>& records, const ScriptEnd& ended,
+                              const std::string& folder) {
   HM_ENSURE(!records.empty() || ended.ok, "[script] before its first step the command {}",
             ended.how);
   HM_ENSURE(!records.empty(), "{}", no_step(ended, folder));
+}
+
+void refuse_incomplete(const std::vector<RankRecord>& records, const ScriptEnd& ended,
+                       const std::string& folder) {
+  refuse_before_first_step(records, ended, folder);
   for (const RankRecord& record : records) {
     HM_ENSURE(record.ended,
               "[script] rank {} took its first step, but no measurement was "
@@ -306,6 +311,27 @@ ScriptSteps read_ranks(const std::string& folder, Expected expected, const Scrip
     steps.counters[metric::kBetweenStepsFraction] = *share;
   steps.flags = flags_of(records, all);
   if (!complete) steps.flags.emplace_back(mark::kEndedByItself);
+  return steps;
+}
+
+ScriptSteps read_counted(const std::string& folder, const ScriptEnd& ended) {
+  const std::vector<RankRecord> records = read_records(folder);
+  refuse_failed(records, ended);
+  refuse_before_first_step(records, ended, folder);
+  const auto found = std::ranges::find_if(
+      records, [](const RankRecord& record) { return !record.counted.is_null(); });
+  HM_ENSURE(found != records.end(),
+            "[script] it took its first step, but its operations were not counted; the command {}",
+            ended.how);
+  ScriptSteps steps;
+  steps.seconds = {ended.seconds};
+  steps.ranks = static_cast<int>(found->world);
+  steps.parallel = found->parallel;
+  steps.backend = found->backend;
+  steps.device = found->device;
+  steps.torch = found->torch;
+  steps.counters[metric::kWallS] = ended.seconds;
+  steps.counted = found->counted;
   return steps;
 }
 

@@ -27,6 +27,7 @@ struct ScriptSteps {
   std::vector<std::string> flags;          // "data wait not visible"
   std::vector<LoggedStep> logged;          // of a rehearsal, as rank 0 ran them
   nlohmann::ordered_json why;              // see evidence.h; null: of a rehearsal
+  nlohmann::ordered_json counted;          // operations of a step; null: of timed steps
 };
 
 // The ranks of a script's group, and how many of them are processes. A rehearsal has fewer. 0 and
@@ -39,6 +40,10 @@ struct Expected {
 // Reads the records in `folder` of a command that has ended. Throws Error with the reason if they
 // hold no complete measurement.
 ScriptSteps read_ranks(const std::string& folder, Expected expected, const ScriptEnd& ended);
+
+// Reads the counted step of a command that has ended (ScriptCommand::counted_for). `seconds` has
+// one member, the time of counting. Throws Error with the reason if nothing was counted.
+ScriptSteps read_counted(const std::string& folder, const ScriptEnd& ended);
 
 // Steps with one number of loader workers, over the ranks.
 struct LoaderTurn {

@@ -121,6 +121,21 @@ void take_collective(const JsonNode& line, RankRecord& record) {
   record.collectives.push_back(one);
 }
 
+// Reports read the other members (reports/predict/counted.h).
+void take_counted(const JsonNode& line, RankRecord& record) {
+  record.counted = line.value();
+  record.counted.erase("kind");
+  if (const auto refused = line.find("refused")) {
+    refused->string();
+    return;
+  }
+  line.at("way").string();
+  line.at("world").integer_between(1, kMostPretended);
+  line.at("samples").integer_between(0, kMostSamples);
+  line.at("kinds").items();
+  line.at("order").items();
+}
+
 void take_cycles(const JsonNode& cycles, RankRecord& record) {
   int64_t least = record.first;
   for (const JsonNode& node : cycles.items()) {
@@ -190,6 +205,7 @@ RankRecord read_record(const std::string& path) {
     if (kind == "step") take_step(line, record);
     if (kind == "turn") take_turn(line, record);
     if (kind == "collective") take_collective(line, record);
+    if (kind == "counted") take_counted(line, record);
     if (kind == "end") take_end(line, record);
     if (kind == "failed") record.failed = line.at("why").string();
     at = end + 1;

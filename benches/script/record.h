@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -104,6 +105,7 @@ struct RankRecord {
   double alone = 0;                      // share of the time of long steps that did not recur
   std::optional<RankExchange> exchange;  // absent: the parallelism exchanges, or it is unknown
   std::optional<double> wrapped;         // share of the optimized parameters, of --try-ddp
+  nlohmann::ordered_json counted;        // operations of a step; null: they were not counted
   std::vector<RankStep> steps;
   std::vector<RankDetail> details;  // by step
   std::vector<RankTurn> turns;

@@ -33,9 +33,12 @@ int devices_of(const ScriptCommand& command) {
 }
 
 std::string case_name(const ScriptFlags& flags) {
+  const bool counted = !flags.command.counted_for.empty();
   return fmt::format("{}/script/{}/devices:{}",
-                     flags.command.rehearsal.given() ? "rehearsal" : "speedup", flags.name,
-                     devices_of(flags.command));
+                     counted                           ? "count"
+                     : flags.command.rehearsal.given() ? "rehearsal"
+                                                       : "speedup",
+                     flags.name, devices_of(flags.command));
 }
 
 // The slices wrap around if there are more devices than slices.
@@ -60,8 +63,12 @@ SampleLine sample_line(const ScriptFlags& flags, const ScriptSteps& steps) {
                      {parameter::kCoresPerDevice, std::to_string(flags.cores_per_device)}},
       .world = steps.ranks,
       .steps = steps_json(steps.logged),
-      .why = steps.why};
-  if (flags.command.rehearsal.given()) line.parameters[parameter::kEvidence] = "rehearsed";
+      .why = steps.why,
+      .counted = steps.counted};
+  if (!steps.counted.is_null())
+    line.parameters[parameter::kEvidence] = "predicted";
+  else if (flags.command.rehearsal.given())
+    line.parameters[parameter::kEvidence] = "rehearsed";
   if (steps.global_batch > 0)
     line.parameters[parameter::kGlobalBatch] = std::to_string(steps.global_batch);
   if (!steps.torch.empty()) line.parameters[parameter::kTorch] = steps.torch;
@@ -100,8 +107,18 @@ ScriptSteps run_hooked(ScriptCommand command, double timeout_seconds, TrainingPr
   return steps;
 }
 
+// The row has no rate, as no step was timed.
+void run_counted(benchmark::State& state, const ScriptFlags& flags) {
+  const GuardedFolder folder;
+  const ScriptEnd ended = run_script(flags.command, folder.path(), flags.run_timeout);
+  const ScriptSteps steps = read_counted(folder.path(), ended);
+  report(state, {steps.seconds, true}, steps.counters);
+  append_samples(flags.samples, sample_line(flags, steps));
+}
+
 void run_case(benchmark::State& state, const ScriptFlags& flags) {
   try {
+    if (!flags.command.counted_for.empty()) return run_counted(state, flags);
     ScriptCommand command = flags.command;
     if (!command.rehearsal.given() && !command.any_world) command.detail_steps = kDetailSteps;
     const double timeout = command.seconds + flags.run_timeout;

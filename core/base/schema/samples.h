@@ -12,5 +12,7 @@ inline constexpr const char* kParameters = "parameters";
 inline constexpr const char* kWorld = "world";
 inline constexpr const char* kWhy = "why";      // of a script: where the time of its steps goes
 inline constexpr const char* kSteps = "steps";  // of a rehearsal: {"s", "collectives"}
+inline constexpr const char* kCounted =
+    "counted";  // of script_bench --count: the operations of a step
 
 }  // namespace howmany::sample_line

@@ -125,6 +125,40 @@ TEST_F(ScriptRanks, TakesTheSlowestRankOfEachTimedStepAndTheSamplesOfAll) {
   EXPECT_DOUBLE_EQ(steps.counters.at(metric::kPeakBytesPerDevice), 1001);
 }
 
+Json counted(int world) {
+  return {{"kind", "counted"}, {"way", "shapes"}, {"world", world},
+          {"samples", 8},      {"kinds", {1, 2}}, {"order", {0, 1}}};
+}
+
+TEST_F(ScriptRanks, ACountedStepComesBackAsTheHookWroteIt) {
+  std::vector<Json> lines = record(0, 4, 1);
+  write(0, {lines.front(), counted(4)});
+  const ScriptSteps steps = read_counted(folder_.path(), {});
+  Json expected = counted(4);
+  expected.erase("kind");
+  EXPECT_EQ(Json(steps.counted), expected);
+  EXPECT_EQ(steps.ranks, 4);
+  EXPECT_EQ(steps.parallel + " " + steps.backend, "ddp gloo");
+  EXPECT_EQ(steps.seconds.size(), 1U);
+}
+
+TEST_F(ScriptRanks, ARefusedCountIsOne) {
+  write(0, {record(0, 1, 1).front(), {{"kind", "counted"}, {"refused", "a CUDA extension"}}});
+  EXPECT_EQ(read_counted(folder_.path(), {}).counted["refused"], "a CUDA extension");
+}
+
+TEST_F(ScriptRanks, NoCountIsAnErrorWithTheEndOfTheCommand) {
+  const auto why = [&](const ScriptEnd& ended) {
+    return message_of<std::exception>([&] { read_counted(folder_.path(), ended); });
+  };
+  EXPECT_THAT(why({false, "exited with 1: no data"}), HasSubstr("no data"));
+  write(0, {record(0, 1, 1).front()});
+  EXPECT_THAT(why({false, "exited with 1: no disk"}), HasSubstr("no disk"));
+  Json bad = counted(0);
+  write(0, {record(0, 1, 1).front(), bad});
+  EXPECT_THAT(why({}), HasSubstr("world"));
+}
+
 TEST_F(ScriptRanks, OneProcessOfARehearsalStandsForAllRanks) {
   std::vector<Json> lines = record(0, 64, 1);
   const auto collective = [](int step, double at) {
