@@ -69,6 +69,9 @@ class Decision {
   }
 
   std::string none() const {
+    if (std::ranges::none_of(f_.rows, [](const ForecastRow& row) { return row.refused.empty(); }))
+      return fmt::format("No answer: nothing is predicted on up to {}: {}.",
+                         number(f_.rows.back().devices, f_.noun), f_.rows.back().refused);
     return fmt::format("No answer: no number of {}s up to {} is sure {}.", f_.noun,
                        f_.rows.back().devices, target());
   }
@@ -141,6 +144,10 @@ class Decision {
 
   void add_next_run() {
     const int most = f_.rows.back().devices;
+    if (!f_.next.empty()) {
+      f_.sentences.push_back(f_.next);
+      return;
+    }
     if (!f_.basis.empty()) {
       f_.sentences.push_back(fmt::format(
           "Run your own script on one {} next: howmany gpus --up-to {} --cluster {} -- python "

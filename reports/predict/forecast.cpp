@@ -267,14 +267,18 @@ std::vector<RateAt> known_rates(const Forecast& f) {
   return {{f.rows.front().devices, f.rows.front().per_s.value}};
 }
 
+void check(const ForecastOptions& options, bool of_batches) {
+  if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
+    throw InputError("a limit of time or device-hours needs --samples");
+  if (options.samples && of_batches)
+    throw InputError("--samples needs samples per second, not seconds per step");
+}
+
 Forecast forecast(const Trained& trained, const ForecastOptions& options,
                   const std::optional<ClusterSteps>& steps) {
   const std::vector<RateAt>& measured = trained.rates;
   if (measured.empty()) throw InputError("no measured rate to predict from");
-  if (!options.samples && (options.finish_within_hours || options.budget_device_hours))
-    throw InputError("a limit of time or device-hours needs --samples");
-  if (options.samples && trained.of_batches)
-    throw InputError("--samples needs samples per second, not seconds per step");
+  check(options, trained.of_batches);
   Forecast f;
   f.what = trained.what;
   f.strong = trained.strong;

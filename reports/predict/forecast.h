@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,7 +61,9 @@ struct Forecast {
   std::string cluster;          // of rehearsed or computed steps; empty: none
   bool computed = false;        // ClusterSteps::computed
   std::string noun = kGpuNoun;  // of its devices
-  std::string basis;            // if nothing was measured (preset.h), what the rows are from
+  std::string basis;  // if nothing was measured (step_forecast.h), what the rows are from
+  std::string next;   // then the measurement that would narrow them; empty: any of the user's own
+  nlohmann::ordered_json counted = {};  // figures of a counted script (counted_steps.h), or null
   std::vector<RateAt> measured;
   std::vector<ForecastRow> rows;       // by number of GPUs
   std::optional<int> recommended;      // nullopt: no number is sure to meet the options
@@ -79,6 +82,9 @@ struct Trained {
 // node. Also, unless `steps` says how these scale, if the measurements are of CPUs or of strong
 // scaling.
 Trained trained_in(const Summary& summary, const std::optional<ClusterSteps>& steps = {});
+
+// Throws InputError if an option lacks `samples`, or if these cannot be counted.
+void check(const ForecastOptions& options, bool of_batches);
 
 // Predicts 2, 4, 8, ... up to `up_to`, beyond the measured numbers, and decides. With
 // `steps`, the loss grows from the largest measured number on as in their replay, with stragglers,

@@ -30,7 +30,7 @@ nlohmann::ordered_json row_of(const Forecast& f, const ForecastRow& offer) {
     add("device_hours", device_hours(offer, *f.options.samples), "device_hours_");
   }
   if (offer.devices == 1 && !f.basis.empty())
-    row["rung"] = "preset";
+    row["rung"] = f.counted.is_null() ? "preset" : "count";
   else if (!offer.is_measured())
     row["rung"] = rung_used(known_rates(f), offer.devices, f.options.devices_per_node).name;
   return row;
@@ -100,6 +100,8 @@ nlohmann::ordered_json to_json(const Forecast& f) {
       {"rehearsed", by_kind["rehearsed"]},
       {"predicted", by_kind["predicted"]}};
   if (f.of_batches) json["rate_unit"] = "gpu_batches_per_s";
+  if (!f.next.empty()) json["next"] = f.next;
+  if (!f.counted.is_null()) json["counted"] = f.counted;
   return json;
 }
 
@@ -111,6 +113,8 @@ Forecast forecast_from_json(const nlohmann::json& json, const std::string& sourc
   f.noun = root.at("noun").string();
   if (const auto computed = root.find("computed")) f.computed = computed->boolean();
   if (const auto basis = root.find("basis")) f.basis = basis->string();
+  if (const auto next = root.find("next")) f.next = next->string();
+  if (const auto counted = root.find("counted")) f.counted = counted->value();
   if (const auto scaling = root.find("scaling")) f.strong = scaling->string() == "strong";
   if (const auto spread = root.find("spread")) f.spread = spread->number();
   f.options.devices_per_node =

@@ -13,6 +13,7 @@
 #include "core/base/text/format.h"
 #include "reports/predict/chip_rates.h"
 #include "reports/predict/decide.h"
+#include "reports/predict/step_forecast.h"
 
 namespace howmany::reports {
 namespace {
@@ -95,27 +96,9 @@ MicroBatchTime time_of(const WorkRates& work, double per_sample, int64_t batch, 
   return time;
 }
 
-// The interval of a product of two that are independent.
-Range product(const Range& a, const Range& b, double times) {
-  const auto away = [](double a_end, double a_value, double b_end, double b_value) {
-    return std::exp(std::hypot(std::log(a_end / a_value), std::log(b_end / b_value)));
-  };
-  const double value = a.value * b.value * times;
-  return {value, value / away(a.low, a.value, b.low, b.value),
-          value * away(a.high, a.value, b.high, b.value)};
-}
-
 double seconds_on_one(const Preset& p, double fixed) {
   const Portion all = portion_on(p, 1);
   return static_cast<double>(all.micro_batches) * p.time(all.samples, fixed);
-}
-
-// The loss of efficiency by exchanges, and by shares that differ from that of one GPU. `fixed` is
-// an end or the value of p.time.fixed.
-double computed_loss(const Preset& p, int devices, double Range::*fixed) {
-  const double one = seconds_on_one(p, p.time.fixed.*fixed);
-  return std::log(p.steps.at(devices).seconds.*fixed / one) +
-         (p.global_batch > 0 ? std::log(devices) : 0);
 }
 
 std::string why_not(const Preset& p, int devices) {
@@ -128,27 +111,21 @@ std::string why_not(const Preset& p, int devices) {
   return p.cluster.refusal(devices);
 }
 
-ForecastRow row_on(const Preset& p, int devices, int devices_per_node) {
-  ForecastRow row;
-  row.devices = devices;
+// The samples of strong scaling are those of an equal share, although portion_on() rounds up.
+StepOn step_on(const Preset& p, int devices) {
+  StepOn step;
+  if (p.global_batch > 0) step.samples = 1.0 / devices;
+  if (const auto found = p.steps.find(devices); found != p.steps.end())
+    step.seconds = found->second.seconds, step.why = found->second.why;
   if (devices == 1) {
-    row.per_s = p.per_s;
-    row.efficiency = {1, 1, 1};
-    if (const auto step = p.steps.find(1); step != p.steps.end()) row.refused = step->second.why;
-    return row;
+    const Range& fixed = p.time.fixed;
+    step.seconds = {seconds_on_one(p, fixed.value), seconds_on_one(p, fixed.low),
+                    seconds_on_one(p, fixed.high)};
+    return step;
   }
-  row.refused = why_not(p, devices);
-  if (!row.refused.empty()) return row;
-  const auto computed = [&](double Range::*fixed) { return computed_loss(p, devices, fixed); };
-  const double value = computed(&Range::value);
-  const auto [low, high] = std::minmax({value, computed(&Range::low), computed(&Range::high)});
-  const auto exchanges = static_cast<double>(portion_on(p, devices).micro_batches);
-  row = {predict_computed(p.per_s.value, devices, devices_per_node, value, exchanges),
-         Evidence::kPredicted};
-  if (!row.refused.empty()) return row;
-  row.efficiency = product(row.efficiency, {1, std::exp(value - high), std::exp(value - low)}, 1);
-  row.per_s = product(p.per_s, row.efficiency, devices);
-  return row;
+  step.why = why_not(p, devices);
+  step.micro_batches = static_cast<double>(portion_on(p, devices).micro_batches);
+  return step;
 }
 
 }  // namespace
@@ -192,17 +169,15 @@ Preset preset(const ModelWork& model, const Cluster& cluster, const PresetOption
 }
 
 Forecast forecast(const std::string& model, const Preset& p, const ForecastOptions& options) {
-  Forecast f;
-  f.what = model;
-  f.strong = p.global_batch > 0;
-  f.cluster = p.cluster.name;
-  f.options = options;
-  f.basis = p.basis;
-  f.rows.push_back(row_on(p, 1, options.devices_per_node));
-  for (const int n : counts_up_to(options.up_to, 1))
-    f.rows.push_back(row_on(p, n, options.devices_per_node));
-  decide(f);
-  return f;
+  UnmeasuredSteps steps{.what = model,
+                        .cluster = p.cluster,
+                        .per_s = p.per_s,
+                        .steps = {{1, step_on(p, 1)}},
+                        .strong = p.global_batch > 0,
+                        .basis = p.basis,
+                        .next = ""};
+  for (const int n : counts_up_to(options.up_to, 1)) steps.steps[n] = step_on(p, n);
+  return forecast(steps, options);
 }
 
 Forecast fastest_of(const std::vector<Forecast>& of_modes, const std::vector<std::string>& modes) {

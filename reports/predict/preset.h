@@ -4,9 +4,8 @@
 //
 // Model. A step on one GPU takes 3 times the FLOP of its forward passes over the rate of the chip
 //   for that kind of work (chip_rates.h). The steps on each number of GPUs are computed from the
-//   mode's own code with the times of the cluster (model_runs.h). The loss is the computed one, and
-//   the part of the first rung's (ladder.h) that computed exchanges leave unexplained: published
-//   curves lose about 3 % per doubling also if all is hidden.
+//   mode's own code with the times of the cluster (model_runs.h), and step_forecast.h predicts from
+//   them.
 // Rows that do not fit the memory are refused.
 // Strong scaling. Each GPU trains its share of the global batch in equal micro-batches, as few as
 //   PresetOptions::batch allows. Only the last one exchanges gradients, so the published part of
@@ -14,8 +13,7 @@
 //   is fixed (kFixedTime), in equal parts in each of their operations. Efficiency is relative to
 //   the global batch on one GPU.
 // Intervals. The rate on one GPU: 90 % of the ratios between the rates of published models on the
-//   same chip. The efficiency: the interval of the first rung (ladder.h), and the part of a step
-//   that is fixed, 90 % of it. The rate on n GPUs: both, as if independent.
+//   same chip. What is uncertain of the step is its fixed part, 90 % of it (step_forecast.h).
 // Limits. Steps smaller than any published one are refused: their time is not that of FLOP. The
 //   loader is not considered.
 // Source. Three times the FLOP: Chowdhery et al. 2022, "PaLM", appendix B.
