@@ -8,6 +8,7 @@
 //     devices_per_node = 8             # device and devices_per_node: or
 //     node_of = "a100x8"               #   those of a built-in cluster, with [node] and memory_gb
 //     memory_gb = 80                   # optional, of a device; 1 GB = 1e9 bytes
+//     cores_per_node = 128             # optional, CPU cores for the loaders of all its devices
 //     price_per_device_hour = 2.5      # optional, in any currency
 //     max_devices = 64                 # optional, of one job
 //     source = "nccl-tests, 2026-11"   # where the figures are from
@@ -79,6 +80,7 @@ struct Cluster {
   std::optional<Network> network;
   std::optional<CallCores> cores;
   std::optional<double> memory_gb;  // of a device
+  std::optional<int> cores_per_node;
   std::optional<double> price_per_device_hour;
   std::optional<int> max_devices;
 

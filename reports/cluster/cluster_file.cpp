@@ -14,7 +14,7 @@
 namespace howmany::reports {
 namespace {
 
-constexpr double kMaxDevicesOfNode = 1024, kMaxDevices = 16'384;
+constexpr double kMaxDevicesOfNode = 1024, kMaxDevices = 16'384, kMaxCoresOfNode = 4096;
 constexpr size_t kMaxPoints = 1000;
 constexpr double kMicro = 1e-6, kGiga = 1e9, kMebibyte = 1 << 20;
 constexpr double kLargest = 1e12;  // of any number
@@ -168,6 +168,8 @@ Cluster read_cluster(const toml::table& table, const std::string& source,
   cluster.network = read_network(keys);
   cluster.cores = read_cores(keys);
   if (const auto memory = keys.number_if("memory_gb", 0.1, 1e5)) cluster.memory_gb = memory;
+  if (table.contains("cores_per_node"))
+    cluster.cores_per_node = keys.count("cores_per_node", kMaxCoresOfNode);
   cluster.price_per_device_hour = keys.number_if("price_per_device_hour", 0, 1e9);
   if (table.contains("max_devices")) cluster.max_devices = keys.count("max_devices", kMaxDevices);
   keys.close();

@@ -56,6 +56,7 @@ nlohmann::ordered_json to_json(const Cluster& c) {
           {"device", c.device},
           {"devices_per_node", c.devices_per_node},
           {"memory_gb", c.memory_gb ? nlohmann::json(*c.memory_gb) : nullptr},
+          {"cores_per_node", c.cores_per_node ? nlohmann::json(*c.cores_per_node) : nullptr},
           {"network_bytes_per_s", c.network ? nlohmann::json(c.network->bytes_per_s()) : nullptr},
           {"source", c.source},
           {"seconds", times}};
