@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "core/base/schema/exit_codes.h"
 #include "core/base/schema/flags.h"
@@ -20,6 +21,7 @@
 #include "reports/export/exporter.h"
 #include "reports/forms/document.h"
 #include "reports/gpus/absent.h"
+#include "reports/gpus/absent_script.h"
 #include "reports/gpus/proposal.h"
 #include "reports/gpus/render.h"
 #include "reports/gpus/slurm.h"
@@ -204,10 +206,14 @@ std::string suite_text(Summary& summary, bool color) {
 }
 
 int measure_and_print(const Arguments& arguments) {
-  if (of_absent_gpus(arguments)) {
-    const Forecast forecast = predict_absent_gpus(arguments);
-    fmt::print("{}", arguments.json ? dump_json(to_json(forecast))
-                                    : render(forecast, color_wanted(STDOUT_FILENO)));
+  std::optional<Forecast> forecast;
+  if (of_absent_gpus(arguments))
+    forecast = predict_absent_gpus(arguments);
+  else if (of_absent_gpus_and_script(arguments))
+    forecast = predict_script(arguments);
+  if (forecast) {
+    fmt::print("{}", arguments.json ? dump_json(to_json(*forecast))
+                                    : render(*forecast, color_wanted(STDOUT_FILENO)));
     return exit_code::kFine;
   }
   const GpusRun run = run_gpus(arguments, write_summary);

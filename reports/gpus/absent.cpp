@@ -13,29 +13,6 @@
 namespace howmany::reports {
 namespace {
 
-std::vector<std::string> only_for_measurements(const Arguments& a) {
-  std::vector<std::string> given;
-  const auto add = [&](bool is_given, const Flag& flag) {
-    if (is_given) given.emplace_back(flag.name);
-  };
-  add(!a.backends.empty(), flag::kBackend);
-  add(!a.devices.empty(), flag::kDevices);
-  add(a.cores_per_device.has_value(), flag::kCoresPerDevice);
-  add(a.workers.has_value(), flag::kWorkers);
-  add(a.rounds.has_value(), flag::kRounds);
-  add(a.time_budget.has_value(), flag::kTimeBudget);
-  add(a.run_timeout.has_value(), flag::kRunTimeout);
-  add(a.seed.has_value(), flag::kSeed);
-  add(a.sync_batchnorm, flag::kSyncBatchnorm);
-  add(a.profile, flag::kProfile);
-  add(a.oversubscribe, flag::kOversubscribe);
-  add(!a.out.empty(), flag::kOut);
-  add(!a.emit.empty(), flag::kEmit);
-  for (const auto& [name, word] : a.forwarded)
-    if (word && "--" + name != flag::kPrecision.name) given.push_back("--" + name);
-  return given;
-}
-
 void check(const Arguments& a) {
   refuse_options_of_scripts(a);
   const std::vector<std::string> given = only_for_measurements(a);
@@ -66,23 +43,11 @@ std::vector<std::string> modes_of(const Arguments& a) {
   return modes;
 }
 
-ForecastOptions options_of(const Arguments& a, const Cluster& cluster) {
-  ForecastOptions options;
-  options.up_to = *a.up_to;
-  options.devices_per_node = cluster.devices_per_node;
-  options.price = cluster.price_per_device_hour;
-  options.samples = a.samples;
-  options.finish_within_hours = a.finish_within;
-  options.budget_device_hours = a.budget;
-  if (a.min_efficiency) options.min_efficiency = *a.min_efficiency;
-  return options;
-}
-
 // The forecast of the mode, or that of the fastest mode on each number of GPUs.
 Forecast forecast_of(const Arguments& a, const std::vector<std::string>& modes,
                      const PresetOptions& options, Preset p) {
   const std::string &model = a.models[0], &precision = options.precision;
-  const ForecastOptions asked = options_of(a, p.cluster);
+  const ForecastOptions asked = forecast_options(a, p.cluster);
   if (modes == std::vector<std::string>{kPlainMode})
     p.basis += " " + memory_sentence(model, precision, p);
   else
@@ -120,12 +85,51 @@ bool of_absent_gpus(const Arguments& a) {
 Forecast predict_absent_gpus(const Arguments& a) {
   check(a);
   const Cluster cluster = find_cluster(a.cluster);
-  if (const std::string why = cluster.refusal(*a.up_to); !why.empty())
-    throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, *a.up_to, why));
+  refuse_beyond(cluster, *a.up_to);
   const std::vector<std::string> modes = modes_of(a);
   const ModelWork work = read_work(a.models[0]);
   const PresetOptions options = preset_options(a);
   return forecast_of(a, modes, options, preset(work, cluster, options));
+}
+
+std::vector<std::string> only_for_measurements(const Arguments& a) {
+  std::vector<std::string> given;
+  const auto add = [&](bool is_given, const Flag& flag) {
+    if (is_given) given.emplace_back(flag.name);
+  };
+  add(!a.backends.empty(), flag::kBackend);
+  add(!a.devices.empty(), flag::kDevices);
+  add(a.cores_per_device.has_value(), flag::kCoresPerDevice);
+  add(a.workers.has_value(), flag::kWorkers);
+  add(a.rounds.has_value(), flag::kRounds);
+  add(a.time_budget.has_value(), flag::kTimeBudget);
+  add(a.run_timeout.has_value(), flag::kRunTimeout);
+  add(a.seed.has_value(), flag::kSeed);
+  add(a.sync_batchnorm, flag::kSyncBatchnorm);
+  add(a.profile, flag::kProfile);
+  add(a.oversubscribe, flag::kOversubscribe);
+  add(!a.out.empty(), flag::kOut);
+  add(!a.emit.empty(), flag::kEmit);
+  for (const auto& [name, word] : a.forwarded)
+    if (word && "--" + name != flag::kPrecision.name) given.push_back("--" + name);
+  return given;
+}
+
+ForecastOptions forecast_options(const Arguments& a, const Cluster& cluster) {
+  ForecastOptions options;
+  options.up_to = *a.up_to;
+  options.devices_per_node = cluster.devices_per_node;
+  options.price = cluster.price_per_device_hour;
+  options.samples = a.samples;
+  options.finish_within_hours = a.finish_within;
+  options.budget_device_hours = a.budget;
+  if (a.min_efficiency) options.min_efficiency = *a.min_efficiency;
+  return options;
+}
+
+void refuse_beyond(const Cluster& cluster, int up_to) {
+  if (const std::string why = cluster.refusal(up_to); !why.empty())
+    throw InputError(fmt::format("{} {}: {}", flag::kUpTo.name, up_to, why));
 }
 
 }  // namespace howmany::reports

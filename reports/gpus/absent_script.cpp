@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/gpus/absent_script.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "core/base/private_folder.h"
+#include "core/base/process.h"
+#include "core/base/schema/flags.h"
+#include "core/base/schema/samples.h"
+#include "core/base/text/format.h"
+#include "core/base/text/json.h"
+#include "core/base/text/table.h"
+#include "reports/gpus/absent.h"
+#include "reports/gpus/progress.h"
+#include "reports/gpus/resolve.h"
+#include "reports/predict/counted_steps.h"
+#include "reports/results/bench_file.h"
+#include "reports/results/machine.h"
+
+namespace howmany::reports {
+namespace {
+
+constexpr double kUsualStart = 280;    // seconds until the first step; shapes of a large model
+constexpr double kUnknownMemory = 80;  // GB
+
+void refuse_options_of_measurements(const Arguments& a) {
+  std::vector<std::string> given = only_for_measurements(a);
+  const auto add = [&](bool is_given, const Flag& flag) {
+    if (is_given) given.emplace_back(flag.name);
+  };
+  add(!a.nodes.empty(), flag::kNodes);
+  add(!a.counts.empty(), flag::kDeviceCount);
+  add(!a.hosts.empty(), flag::kHosts);
+  add(a.tries, flag::kTry);
+  if (given.empty()) return;
+  throw InputError(
+      fmt::format("no GPU is here, so the step of your command is counted and nothing is measured: "
+                  "{} cannot be given",
+                  fmt::join(given, ", ")));
+}
+
+Script script_to_count(const Arguments& a, ProgressReport& progress) {
+  refuse_options_of_models(a);
+  refuse_options_of_measurements(a);
+  if (!a.up_to)
+    throw InputError(fmt::format("{} needs {}, the largest number of devices", flag::kCluster.name,
+                                 flag::kUpTo.name));
+  std::string notice;
+  Script script = script_from(a.command, &notice);
+  if (!notice.empty()) progress.report(notice);
+  if (find_in_path(a.command[0]).empty())
+    throw InputError(fmt::format("no program \"{}\" in PATH", a.command[0]));
+  script.in_copy = a.in_copy;
+  script.try_ddp = a.try_ddp;
+  script.samples_per_step = a.samples_per_step.value_or(0);
+  script.start_timeout = a.start_timeout.value_or(kUsualStart);
+  if (a.keep_private) make_private(script);
+  return script;
+}
+
+// The GPU that the script takes for its own, one for each rank of a node.
+std::string pretended_gpu(const Cluster& cluster, int world) {
+  const bool named = cluster.device.starts_with("NVIDIA") || cluster.device.starts_with("MI");
+  const nlohmann::ordered_json json = {
+      {"name", (named ? "" : "NVIDIA ") + cluster.device},
+      {"memory", static_cast<int64_t>(cluster.memory_gb.value_or(kUnknownMemory) * 1e9)},
+      {"capability", capability_of(cluster.device)},
+      {"devices", std::min(world, cluster.devices_per_node)}};
+  return json.dump();
+}
+
+// Throws InputError if nothing follows from the count, and std::runtime_error if the script fails.
+CountedStep count_once(const Script& script, const Cluster& cluster, int world) {
+  const PrivateFolder folder;
+  const BenchScratch scratch(folder.path());
+  run_once(script, {flag::kCount, pretended_gpu(cluster, world)}, world, 0, scratch);
+  const std::vector<SampleLine> lines = read_samples(scratch.samples);
+  if (lines.size() != 1) throw InputError("script_bench: expected one counted step");
+  const JsonNode line(lines[0].json, "script_bench");
+  CountedStep step = counted_from(line.at(sample_line::kCounted).value(), sample_line::kCounted);
+  if (!step.refused.empty()) throw InputError(step.refused);
+  if (step.samples == 0) step.samples = static_cast<double>(script.samples_per_step);
+  return step;
+}
+
+class Counter {
+ public:
+  Counter(const Script& script, const Cluster& cluster, ProgressReport& progress)
+      : script_(script), cluster_(cluster), progress_(progress) {}
+
+  CountedStep count(int world) {
+    progress_.report(fmt::format("counting a step of {}{} without a GPU", script_.name,
+                                 world > 1 ? fmt::format(" as one of {} ranks", world) : ""));
+    return count_once(script_, cluster_, world);
+  }
+
+  // Without its launcher if that fails with one rank, and with one if it fails without.
+  CountedStep count_alone() try { return count(1); } catch (const std::runtime_error&) {
+    if (script_.has_count() ? script_.one.empty() : python_of(script_.words).empty()) throw;
+    Script other = script_;
+    other.words = script_.has_count() ? script_.one : under_torchrun(script_.words);
+    return count_once(other, cluster_, 1);
+  }
+
+  // A script that fails as one of several ranks may train alone.
+  std::optional<CountedStep> count_group(int world) try {
+    return count(world);
+  } catch (const std::runtime_error& why) {
+    progress_.report(fmt::format("it cannot be one of {} ranks: {}", world, printable(why.what())));
+    return std::nullopt;
+  }
+
+ private:
+  const Script& script_;
+  const Cluster& cluster_;
+  ProgressReport& progress_;
+};
+
+// The ranks of a node, but at most the largest number.
+int usual_world(const Cluster& cluster, int up_to) {
+  return std::min(std::max(cluster.devices_per_node, 2), up_to);
+}
+
+CountedScript count_all(const Script& script, const Cluster& cluster, int up_to,
+                        ProgressReport& progress) {
+  Counter counter(script, cluster, progress);
+  CountedScript counted{script.name, {}};
+  const int world = usual_world(cluster, up_to);
+  std::optional<CountedStep> group;
+  if (world > 1) group = counter.count_group(world);
+  if (group && group->world == 1) {
+    counted.counts[1] = std::move(*group);
+    return counted;
+  }
+  counted.counts[1] = counter.count_alone();
+  if (!group) return counted;
+  counted.counts[world] = std::move(*group);
+  if (!is_strong(counted)) return counted;
+  for (const int n : counts_up_to(up_to, 1))
+    if (n != world && !interrupted()) counted.counts[n] = counter.count(n);
+  return counted;
+}
+
+}  // namespace
+
+bool of_absent_gpus_and_script(const Arguments& a) {
+  if (a.command.empty() || !a.resume.empty() || a.cluster.empty() || !a.rate.empty() ||
+      !a.submit.empty() || find_cluster(a.cluster).device == kCpuDevice)
+    return false;
+  const auto is_gpu = [](const std::string& device) { return device.starts_with("cuda"); };
+  return std::ranges::none_of(a.devices, is_gpu) && read_machine().gpus.empty();
+}
+
+Forecast predict_script(const Arguments& a) {
+  refuse_many_copies("it starts the command itself: start it once");
+  ProgressReport progress(a.quiet);
+  const Script script = script_to_count(a, progress);
+  const Cluster cluster = find_cluster(a.cluster);
+  refuse_beyond(cluster, *a.up_to);
+  const ForecastOptions options = forecast_options(a, cluster);
+  check(options, false);
+  capability_of(cluster.device);
+  catch_interrupts();
+  const CountedScript counted = count_all(script, cluster, *a.up_to, progress);
+  if (interrupted()) throw std::runtime_error("interrupted");
+  try {
+    return forecast(counted, cluster, options);
+  } catch (const InputError& why) {
+    throw InputError(fmt::format("no answer for {}: {}", script.name, why.what()));
+  }
+}
+
+}  // namespace howmany::reports
