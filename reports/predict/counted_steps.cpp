@@ -57,7 +57,7 @@ std::vector<LoggedCollective> called_in(const CountedStep& step, const OpTimes& 
   return calls;
 }
 
-// Those that DistributedDataParallel would call.
+// Returns the buckets that DistributedDataParallel would exchange.
 std::vector<LoggedCollective> ddp_buckets(const CountedStep& step, const OpTimes& times) {
   std::vector<LoggedCollective> calls;
   LoggedCollective bucket{.backward = 0};

@@ -29,11 +29,11 @@ struct Capability {
 };
 // docs.nvidia.com/cuda/cuda-programming-guide, section 5.1; AMD's are those that PyTorch shows.
 constexpr Capability kCapabilities[] = {
-    {"Kepler", "", {3, 7}},  {"Maxwell", "", {5, 2}},    {"Pascal", "P100", {6, 0}},
-    {"Pascal", "", {6, 1}},  {"Volta", "", {7, 0}},      {"Turing", "", {7, 5}},
-    {"Ampere", "", {8, 0}},  {"Ampere RTX", "", {8, 6}}, {"Ada", "", {8, 9}},
-    {"Hopper", "", {9, 0}},  {"Blackwell", "", {10, 0}}, {"Blackwell RTX", "", {12, 0}},
-    {"CDNA", "MI3", {9, 4}}, {"CDNA", "", {9, 0}}};
+    {"Kepler", "", {3, 7}}, {"Maxwell", "", {5, 2}},    {"Pascal", "P100", {6, 0}},
+    {"Pascal", "", {6, 1}}, {"Volta", "", {7, 0}},      {"Turing", "", {7, 5}},
+    {"Ampere", "", {8, 0}}, {"Ampere RTX", "", {8, 6}}, {"Ada", "", {8, 9}},
+    {"Hopper", "", {9, 0}}, {"Blackwell", "", {10, 0}}, {"Blackwell RTX", "", {12, 0}},
+    {"RDNA", "", {11, 0}},  {"CDNA", "MI3", {9, 4}},    {"CDNA", "", {9, 0}}};
 
 std::set<std::string> name_words(std::string_view name) {
   std::set<std::string> words;
@@ -118,7 +118,8 @@ double op_seconds(const CountedOp& op, const ChipPeak& chip, bool compiled) {
   const Peak peak = dtype_peak(chip, op.dtype);
   const double compute =
       op.flop / (kPerTera * share_of_peak(op.work, e, peak.tensor) * peak.tflop_per_s);
-  return p_sum(compute, memory, kRooflinePower) + kernel;
+  const double layout = peak.tensor && op.op.ends_with("_nchw") ? kNchwPasses * memory : 0;
+  return p_sum(compute, memory, kRooflinePower) + layout + kernel;
 }
 
 // Names the operations without a rate that take the longest.
@@ -137,7 +138,7 @@ void refuse_unknown(const CountedStep& step, const std::vector<double>& seconds,
   for (size_t i = 0; i < std::min(longest.size(), kShownOps); ++i)
     names.push_back(longest[i].second);
   throw InputError(
-      fmt::format("{} of the time of its step is in operations whose rate is not known ({})",
+      fmt::format("{} of the time of its step is in operations without a known rate ({})",
                   format_percent(share), fmt::join(names, ", ")));
 }
 

@@ -13,7 +13,7 @@
 //   is fixed (kFixedTime), in equal parts in each of their operations. Efficiency is relative to
 //   the global batch on one GPU.
 // Intervals. The rate on one GPU: 90 % of the ratios between the rates of published models on the
-//   same chip. What is uncertain of the step is its fixed part, 90 % of it (step_forecast.h).
+//   same chip. The efficiency: step_forecast.h, with 90 % of the fixed part of a step.
 // Limits. Steps smaller than any published one are refused: their time is not that of FLOP. The
 //   loader is not considered.
 // Source. Three times the FLOP: Chowdhery et al. 2022, "PaLM", appendix B.

@@ -5,8 +5,8 @@
 // Model. The loss is that of the steps, and the part of the first rung's (ladder.h) that computed
 //   exchanges leave unexplained: published curves lose about 3 % per doubling also if all is
 //   hidden. That part is divided by the number of micro-batches for an exchange.
-// Intervals. The efficiency: the interval of the first rung, and the steps at both ends of what is
-//   uncertain on one GPU, as if independent. The rate: that of one GPU too. So the interval of the
+// Intervals. The efficiency: the interval of the first rung, and the steps at both ends of the
+//   interval of one GPU, as if independent. The rate: that of one GPU too. So the interval of the
 //   efficiency is narrower: a slow chip is slow on any number of GPUs.
 // Thread safety. The functions are pure.
 #pragma once
@@ -21,7 +21,7 @@ namespace howmany::reports {
 
 // The step on a number of GPUs.
 struct StepOn {
-  Range seconds;             // at the value and the ends of what is uncertain on one GPU
+  Range seconds;             // at the value and both ends of an interval of one GPU
   double samples = 1;        // of each GPU, or in proportion to that
   double micro_batches = 1;  // for each exchange
   std::string why;           // it does not run or fit. `seconds` is void, but not that on one GPU

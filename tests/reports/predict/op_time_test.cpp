@@ -56,6 +56,18 @@ TEST(OpTime, IsThatOfTheFormula) {
               1 / (e.attention_tensor * a100.f16) + kKernelSeconds.attention, 1e-12);
 }
 
+TEST(OpTime, ConvolutionsOnTensorCoresChangeTheLayout) {
+  nlohmann::json op = op_json("convolution", "bf16", 1e12, 1e9, "forward");
+  const double without = gpu_seconds(op, "A100");
+  op["op"] = "convolution_nchw";
+  const double memory = 1 / (efficiency("A100").memory * chip("A100").gb_per_s);
+  EXPECT_NEAR(gpu_seconds(op, "A100") - without, kNchwPasses * memory, 1e-12);
+  op["dtype"] = "f32";
+  const double plain = gpu_seconds(op, "A100");
+  op["op"] = "convolution";
+  EXPECT_EQ(gpu_seconds(op, "A100"), plain);
+}
+
 TEST(OpTime, ADtypeWithoutUnitsCountsAsF32) {
   const auto product = [](const std::string& dtype, const std::string& device) {
     return gpu_seconds(op_json("product", dtype, 1e13, 0, "forward"), device);
