@@ -152,10 +152,9 @@ CountedScript count_all(const Script& script, const Cluster& cluster, int up_to,
 
 bool of_absent_gpus_and_script(const Arguments& a) {
   if (a.command.empty() || !a.resume.empty() || a.cluster.empty() || !a.rate.empty() ||
-      !a.submit.empty() || find_cluster(a.cluster).device == kCpuDevice)
+      find_cluster(a.cluster).device == kCpuDevice)
     return false;
-  const auto is_gpu = [](const std::string& device) { return device.starts_with("cuda"); };
-  return std::ranges::none_of(a.devices, is_gpu) && read_machine().gpus.empty();
+  return a.devices.empty() && read_machine().gpus.empty();
 }
 
 Forecast predict_script(const Arguments& a) {

@@ -9,8 +9,8 @@
 
 namespace howmany::reports {
 
-// True for the user's own command and a cluster of GPUs, if no GPU is here. Throws InputError if
-// there is no such cluster.
+// True for the user's own command and a cluster of GPUs, if no GPU is here and no device is named.
+// Throws InputError if there is no such cluster.
 bool of_absent_gpus_and_script(const Arguments& arguments);
 
 // Counts the step alone and as one rank of a node, and predicts. Throws InputError with the reason

@@ -180,9 +180,11 @@ void refuse_other_devices(const Cluster& cluster, const Request& request) {
   if (gpus == (cluster.device != kCpuDevice)) return;
   throw InputError(
       fmt::format("{} is of {} devices, and the steps would be those of {}: they say nothing about "
-                  "it. Run this on "
-                  "one of its devices",
-                  cluster.name, cluster.device, gpus ? "a GPU" : "CPU cores"));
+                  "it. {}",
+                  cluster.name, cluster.device, gpus ? "a GPU" : "CPU cores",
+                  gpus || !request.script.rate.empty()
+                      ? "Run this on one of its devices"
+                      : fmt::format("Without {}, its step is counted", flag::kDevices.name)));
 }
 
 // Throws InputError if steps of our own model are not computed as the request has it.

@@ -94,7 +94,7 @@ class AbsentScript(programs.TestCase):
 
     def test_what_only_a_measurement_can_honour_is_refused(self):
         self.assert_refused(self.gpus(options=("--rounds", 3, "--out", "x")), "--rounds, --out")
-        self.assert_refused(self.gpus(options=("--devices", "cpu:0")), "--devices")
+        self.assert_refused(self.gpus(options=("--devices", "cpu:0")), "A100", "--devices")
         self.assert_refused(self.gpus(options=("--model", "mlp")), "--model")
 
 
