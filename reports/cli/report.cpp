@@ -46,6 +46,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOnCpuCores =
     "Measured on the CPU cores of this machine: this says nothing about GPUs.\n"
     "For GPUs that are not here:\n"
+    "  howmany gpus --cluster a100x4 --up-to 16 -- python train.py\n"
     "  howmany gpus --model resnet50 --cluster a100x4 --up-to 16\n"
     "  howmany gpus --model gpt2:size=xl --cluster h100x8 --mode ddp,sharded --up-to 64\n"
     "  howmany cluster list\n\n";

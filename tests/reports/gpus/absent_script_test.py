@@ -5,6 +5,7 @@
 itself, so without PyTorch."""
 
 import contextlib
+import json
 import pathlib
 import sys
 
@@ -96,6 +97,35 @@ class AbsentScript(programs.TestCase):
         self.assert_refused(self.gpus(options=("--rounds", 3, "--out", "x")), "--rounds, --out")
         self.assert_refused(self.gpus(options=("--devices", "cpu:0")), "A100", "--devices")
         self.assert_refused(self.gpus(options=("--model", "mlp")), "--model")
+
+
+class Count(programs.TestCase):
+    """script_bench --count."""
+
+    def bench(self, gpu, *options):
+        self.lines = self.folder / "lines"
+        return programs.run("script_bench", "--count", gpu, "--samples-file", self.lines, *options, "--", sys.executable, SCRIPT,
+                            "{n}")
+
+    def test_the_line_has_what_the_hook_wrote(self):
+        gpu = {"name": "NVIDIA A100", "memory": 80e9, "capability": [8, 0], "devices": 1}
+        file = self.folder / "gpu.json"
+        file.write_text(json.dumps(gpu | {"memory": 80_000_000_000}))
+        for given in (file, file.read_text()):
+            done = self.bench(given)
+            self.assertEqual(done.code, 0, done)
+        first, second = (json.loads(line) for line in self.lines.read_text().splitlines())
+        self.assertEqual(first["counted"], second["counted"])
+        self.assertEqual([first["counted"][key] for key in ("device", "way", "host_ops")], ["NVIDIA A100", "shapes", 400])
+        self.assertTrue(first["name"].startswith("count/script/"))
+        self.assertEqual(first["parameters"]["evidence"], "predicted")
+
+    def test_other_gpus_are_refused(self):
+        for bad, word in (('{"name": "A100"}', "memory"), ("{", "--count"), ("no-such-file", "no-such-file"),
+                          ('{"name": "A100", "memory": 1, "capability": [8], "devices": 1}', "capability")):
+            self.assert_refused(self.bench(bad), word)
+        gpu = '{"name": "A100", "memory": 1, "capability": [8, 0], "devices": 1}'
+        self.assert_refused(self.bench(gpu, "--workers", "0,1"), "--workers")
 
 
 if __name__ == "__main__":
