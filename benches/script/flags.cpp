@@ -30,7 +30,7 @@ Flags of Google Benchmark (--benchmark_...) work as usual.
 Exit codes: 0 measured, 2 bad usage or input, 3 the measurement failed.)";
 
 // Returns the JSON of a GPU, from that text or the file of that name.
-std::string counted_gpu(const std::string& text) {
+std::string counted_gpu(const std::string& text) try {
   const std::string source = std::string("script_bench ") + flag::kCount.name;
   const nlohmann::json json = parse_json(text.starts_with("{") ? text : read_text(text), source);
   const JsonNode gpu(json, source);
@@ -41,6 +41,8 @@ std::string counted_gpu(const std::string& text) {
   for (const JsonNode& part : gpu.at("capability").items()) part.integer_between(0, 1000);
   gpu.at("devices").integer_between(1, kMaxRanks);
   return json.dump();
+} catch (const InputError& e) {
+  throw std::invalid_argument(e.what());
 }
 
 void take_counted(const std::string& text, ScriptCommand& command) {
