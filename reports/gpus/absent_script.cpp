@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 
 #include "core/base/private_folder.h"
 #include "core/base/process.h"
@@ -76,11 +77,27 @@ std::string pretended_gpu(const Cluster& cluster, int world) {
   return json.dump();
 }
 
+// The hook raises it within the script.
+constexpr std::string_view kRefused = "howmany_hook.pretend.Refused: ";
+
+// Throws InputError if the hook refused the step, and std::runtime_error if the script failed.
+void run_counting(const Script& script, const Words& flags, int world,
+                  const BenchScratch& scratch) try {
+  run_once(script, flags, world, 0, scratch);
+} catch (const InputError&) {
+  throw;
+} catch (const std::runtime_error& error) {
+  const std::string_view why = error.what();
+  const size_t refused = why.find(kRefused);
+  if (refused == std::string_view::npos) throw;
+  throw InputError(std::string(why.substr(refused + kRefused.size())));
+}
+
 // Throws InputError if nothing follows from the count, and std::runtime_error if the script fails.
 CountedStep count_once(const Script& script, const Cluster& cluster, int world) {
   const PrivateFolder folder;
   const BenchScratch scratch(folder.path());
-  run_once(script, {flag::kCount, pretended_gpu(cluster, world)}, world, 0, scratch);
+  run_counting(script, {flag::kCount, pretended_gpu(cluster, world)}, world, scratch);
   const std::vector<SampleLine> lines = read_samples(scratch.samples);
   if (lines.size() != 1) throw InputError("script_bench: expected one counted step");
   const JsonNode line(lines[0].json, "script_bench");
@@ -101,7 +118,7 @@ class Counter {
     return count_once(script_, cluster_, world);
   }
 
-  // Without its launcher if that fails with one rank, and with one if it fails without.
+  // Under its launcher or without it, as it takes one rank.
   CountedStep count_alone() try { return count(1); } catch (const std::runtime_error&) {
     if (script_.has_count() ? script_.one.empty() : python_of(script_.words).empty()) throw;
     Script other = script_;
@@ -109,11 +126,16 @@ class Counter {
     return count_once(other, cluster_, 1);
   }
 
-  // A script that fails as one of several ranks may train alone.
-  std::optional<CountedStep> count_group(int world) try {
-    return count(world);
+  // Returns nullopt and reports why if the script fails. Throws InputError if nothing follows from
+  // the count.
+  std::optional<CountedStep> count_if(int world) try {
+    return world == 1 ? count_alone() : count(world);
+  } catch (const InputError&) {
+    throw;
   } catch (const std::runtime_error& why) {
-    progress_.report(fmt::format("it cannot be one of {} ranks: {}", world, printable(why.what())));
+    progress_.report(fmt::format("it fails {}: {}",
+                                 world == 1 ? "alone" : fmt::format("as one of {} ranks", world),
+                                 printable(why.what())));
     return std::nullopt;
   }
 
@@ -133,15 +155,12 @@ CountedScript count_all(const Script& script, const Cluster& cluster, int up_to,
   Counter counter(script, cluster, progress);
   CountedScript counted{script.name, {}};
   const int world = usual_world(cluster, up_to);
-  std::optional<CountedStep> group;
-  if (world > 1) group = counter.count_group(world);
-  if (group && group->world == 1) {
-    counted.counts[1] = std::move(*group);
-    return counted;
-  }
-  counted.counts[1] = counter.count_alone();
-  if (!group) return counted;
-  counted.counts[world] = std::move(*group);
+  const std::optional<CountedStep> group = counter.count_if(world);
+  if (!group) counted.counts[1] = counter.count_alone();
+  if (!group || interrupted()) return counted;
+  counted.counts[group->world > 1 ? world : 1] = *group;
+  if (group->world == 1) return counted;
+  if (const std::optional<CountedStep> alone = counter.count_if(1)) counted.counts[1] = *alone;
   if (!is_strong(counted)) return counted;
   for (const int n : counts_up_to(up_to, 1))
     if (n != world && !interrupted()) counted.counts[n] = counter.count(n);
@@ -167,9 +186,9 @@ Forecast predict_script(const Arguments& a) {
   check(options, false);
   capability_of(cluster.device);
   catch_interrupts();
-  const CountedScript counted = count_all(script, cluster, *a.up_to, progress);
-  if (interrupted()) throw std::runtime_error("interrupted");
   try {
+    const CountedScript counted = count_all(script, cluster, *a.up_to, progress);
+    if (interrupted()) throw std::runtime_error("interrupted");
     return forecast(counted, cluster, options);
   } catch (const InputError& why) {
     throw InputError(fmt::format("no answer for {}: {}", script.name, why.what()));

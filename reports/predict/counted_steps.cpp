@@ -2,7 +2,6 @@
 #include "reports/predict/counted_steps.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -93,6 +92,11 @@ std::string over_memory(double reserved, const Cluster& cluster) {
   if (!cluster.memory_gb || reserved <= kShareForSteps * *cluster.memory_gb * kBytesOfGb) return "";
   return fmt::format("by the count, a step reserves {}, and 90 % of the {:g} GB of one {} are safe",
                      format_gigabytes(reserved), *cluster.memory_gb, cluster.device);
+}
+
+std::string flop_text(double flop) {
+  return flop < 0.1e12 ? fmt::format("{:.3g} GFLOP", flop / 1e9)
+                       : fmt::format("{:.3g} TFLOP", flop / 1e12);
 }
 
 class Counted {
@@ -195,9 +199,9 @@ class Counted {
     const CountedStep& step = script_.alone();
     const OpTimes& t = alone();
     std::string text = fmt::format(
-        "The step was counted and not measured: {} operations and {} TFLOP{}, {}. By published "
+        "The step was counted and not measured: {} operations and {}{}, {}. By published "
         "rates of operations, one {} takes {} for it (90 % interval {} to {}){}.",
-        format_count(static_cast<double>(step.operations())), format_count(step.flop() / 1e12),
+        format_count(static_cast<double>(step.operations())), flop_text(step.flop()),
         of_samples(step),
         step.way == "real" ? "computed on the CPU" : "from the shapes of its tensors",
         cluster_.device, format_seconds(t.step.value), format_seconds(t.step.low),
@@ -221,7 +225,7 @@ class Counted {
 
   std::string loader_sentence() const {
     const double cores = loader_cores();
-    if (cores == 0) return "";
+    if (cores <= 1) return "";
     const auto needed = static_cast<int>(std::ceil(cores)),
                workers = script_.alone().loader->workers;
     std::string text =
@@ -237,11 +241,10 @@ class Counted {
   }
 
   std::string answered_sentence() const {
-    std::vector<std::string> names;
-    for (const auto& [name, times] : script_.alone().answered)
-      if (times > 0) names.push_back(fmt::format("{} of {}", times, name));
-    if (names.empty()) return "";
-    return fmt::format(" Values that depend on data were made up: {}.", fmt::join(names, ", "));
+    int64_t all = 0;
+    for (const auto& [name, times] : script_.alone().answered) all += times;
+    if (all == 0) return "";
+    return fmt::format(" Values that depend on data were made up: {} in a step.", all);
   }
 
   // The rate on the largest number that is predicted, if that of one GPU were known.

@@ -54,6 +54,10 @@ class AbsentScript(programs.TestCase):
     def test_a_script_that_cannot_be_one_of_several_is_counted_alone(self):
         self.assertEqual(self.answer("--fail-in-group")["counted"]["world"], 1)
 
+    def test_a_script_that_needs_a_group_is_counted_there(self):
+        answer = self.answer("--group", "--fail-alone")
+        self.assertEqual([answer["counted"]["world"], len(answer["predicted"])], [4, 4])
+
     def test_strong_scaling_counts_each_number(self):
         answer = self.answer("--group", "--strong")
         self.assertEqual(answer["scaling"], "strong")
@@ -88,7 +92,8 @@ class AbsentScript(programs.TestCase):
 
     def test_no_answer_if_nothing_follows_from_the_count(self):
         self.assert_refused(self.gpus("--unknown", options=("--quiet",)), "mylib::scan")
-        self.assert_refused(self.gpus("--refuse", "a CUDA extension", options=("--quiet",)), "a CUDA extension")
+        for option in ("--refuse", "--raise-refused"):
+            self.assert_refused(self.gpus(option, "a CUDA extension", options=("--quiet",)), ": a CUDA extension")
         self.assert_refused(self.gpus(cluster="no-such"), "no-such")
         done = self.gpus("--silent")
         self.assertEqual(done.code, 3, done)

@@ -15,6 +15,8 @@ parser.add_argument("--strong", action="store_true", help="the ranks share the b
 parser.add_argument("--batch", type=int, default=32)
 parser.add_argument("--unknown", action="store_true", help="half of the time is of an unknown operation")
 parser.add_argument("--refuse", default="", help="why nothing follows from the count")
+parser.add_argument("--raise-refused", default="", help="why, as the hook raises it")
+parser.add_argument("--fail-alone", action="store_true")
 parser.add_argument("--fail-in-group", action="store_true")
 parser.add_argument("--reserve", type=float, default=10, help="GB")
 parser.add_argument("--loader", type=float, default=0, help="CPU seconds of a batch")
@@ -26,8 +28,12 @@ gpu = json.loads(os.environ["HOWMANY_SCRIPT_COUNT"])
 costs = os.environ.get("HOWMANY_SCRIPT_REHEARSE")
 world = json.loads(pathlib.Path(costs).read_text())["world"] if costs else 1
 assert gpu["devices"] <= world, gpu
+if given.raise_refused:
+    raise type("Refused", (Exception,), {"__module__": "howmany_hook.pretend"})(given.raise_refused)
 if given.fail_in_group and world > 1:
     raise SystemExit("it trains alone")
+if given.fail_alone and world == 1:
+    raise SystemExit("it needs a group")
 if not given.group:
     world = 1
 share = world if given.strong else 1
