@@ -4,8 +4,7 @@
 FLOP are those of torch.utils.flop_counter, with three differences: convolutions with groups count only their own
 products in the backward pass, causal attention counts half, and fused recurrent layers have a formula.
 Bytes count each distinct tensor once as an input and once as an output. An expanded tensor counts its real elements.
-Operations that gather or scatter count only the elements that they touch. The name of a convolution on tensor cores ends
-with _nchw if its input is not channels-last.
+Operations that gather or scatter count only the elements that they touch.
 """
 
 import functools
@@ -35,7 +34,6 @@ SCATTERS = {"index_put_", "_index_put_impl_", "_unsafe_index_put", "scatter_", "
             "index_add_", "index_copy_", "put_", "index_fill_"}  # fmt: skip
 NO_FORMULA = ("linalg_", "_linalg_", "fft_", "_fft_", "_ctc_loss", "_cdist_", "_pdist_", "grid_sampler_", "cholesky",
               "lu_", "triangular_solve", "miopen_rnn", "mkldnn_rnn", "segment_reduce", "_sparse_")  # fmt: skip
-NORMS = {"linalg_vector_norm", "linalg_norm", "linalg_matrix_norm"}
 CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "_slow_conv2d_forward",
                 "cudnn_convolution_transpose", "miopen_convolution", "mkldnn_convolution"}  # fmt: skip
 RECURRENT = {"_cudnn_rnn", "_cudnn_rnn_backward"}
@@ -71,9 +69,7 @@ def operation_of(func, args, kwargs, result):
         return None
     flop = _flop(func, about, args, kwargs, result)
     read, wrote = _traffic(about.name, inputs, written, results)
-    dtype = _compute_dtype(about.work, inputs or results)
-    name = about.name + ("_nchw" if about.work == CONVOLUTION and _is_nchw(about.name, dtype, inputs) else "")
-    return Operation(name, about.work, dtype, float(flop), read, wrote)
+    return Operation(about.name, about.work, _compute_dtype(about.work, inputs or results), float(flop), read, wrote)
 
 
 class _About(typing.NamedTuple):
@@ -127,13 +123,8 @@ def _work(space, name, formula):
         return CONVOLUTION
     if formula:
         return PRODUCT
-    known = space in ("aten", "prims", "fsdp") and (name in NORMS or not name.startswith(NO_FORMULA))
+    known = space in ("aten", "prims") and not name.startswith(NO_FORMULA)
     return MEMORY if known else UNKNOWN
-
-
-def _plain_product_flop(args, result):
-    matrices = [one for one in args if isinstance(one, torch.Tensor) and one.dim() >= 2]
-    return 2 * result.numel() * matrices[-1].shape[-2] if matrices else 0
 
 
 def _linear_flop(x, weight, *_args, out_val=None, **_kwargs):
@@ -189,10 +180,7 @@ def _flop(func, about, args, kwargs, result):
         return _convolution_backward_flop(args)
     if about.formula is None:
         return 0
-    try:
-        flop = about.formula(*args, **kwargs, out_val=result)
-    except (TypeError, AssertionError):  # an overload that this version's formula does not know
-        return _plain_product_flop(args, result) if about.work == PRODUCT else 0
+    flop = about.formula(*args, **kwargs, out_val=result)
     if about.causal >= 0 and (args[about.causal] if about.causal < len(args) else kwargs.get("is_causal", False)):
         flop /= 2
     return flop
@@ -276,14 +264,6 @@ def _compute_dtype(work, tensors):
     if dtype is torch.float32 and _allows_tf32(work):
         return "tf32"
     return DTYPES.get(dtype, str(dtype).removeprefix("torch.").replace("float", "f"))
-
-
-def _is_nchw(name, dtype, inputs):
-    """True if tensor cores need another layout: cuDNN then copies the input and the result of the convolution."""
-    images = inputs["backward" in name]  # convolution_backward has the gradient first
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    return dtype in ("f16", "bf16", "tf32") and not (
-        images.dim() in formats and images.is_contiguous(memory_format=formats[images.dim()]))  # fmt: skip
 
 
 def _allows_tf32(work):
