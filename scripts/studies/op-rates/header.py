@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes reports/predict/op_rates.h from the values of fit.py."""
+
+HEAD = """// SPDX-License-Identifier: Apache-2.0
+// Rates that turn the operations of a training step into seconds, made by scripts/studies/op-rates on
+// {date}. The rates of chips are those of data sheets; the others were fitted to {rows} published
+// training rates of {sources} sources.
+//
+// The model. An operation has a kind of work, a dtype, FLOP, and bytes = read + written.
+//   a (+)p b   = (a^p + b^p)^(1/p)
+//   compute    = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
+//   memory     = bytes / (1e9 * efficiency of "memory" * gb_per_s)
+//   operation  = compute (+)kRooflinePower memory + kernel_s
+//   gpu        = the sum of all operations of the step, collectives apart
+//   host       = host_ops * kHostOpSeconds
+//   step       = gpu (+)kOverlapPower host, times an Interval's low and high
+// Efficiencies. The row of kEfficiencies with the chip's generation; "tensor" counts for tf32, f16,
+//   bf16 and f8, "plain" for all others, also for f16 of chips without tensor cores (Pascal).
+//   The row "any" counts for generations without a row. An attention of f32 is "plain".
+// Peaks. 0 means that the chip has no units for the dtype: then tf32 and bf16 count as f32, f16 counts as
+//   f32, f8 counts as f16, and the efficiency is that of the dtype that it counts as.
+// Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" operations of the forward and
+//   backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
+// Names. A chip is a device if all words of its name are words of the device's name, without case; words
+//   are divided by spaces and dashes. Among several, the one with the most words counts.
+// Intervals. kKnownChip if the chip has rows, else kNewChip. Both are 90 % intervals of the ratio of the real
+//   step to the predicted one, over sources (chips) that the fit had left out.
+#pragma once
+
+#include <string_view>
+
+namespace howmany::reports {{
+"""
+
+SHAPE = """
+struct ChipPeak {
+  std::string_view name, generation;
+  double f64, f32, tf32, f16, bf16, f8;  // TFLOP/s, dense, with f32 accumulation; 0: none
+  double gb_per_s;
+  int rows, sources;  // published training rates in the fit
+  std::string_view source;
+};
+
+struct Efficiency {  // shares of the peak
+  std::string_view generation;
+  double product_plain, product_tensor, convolution_plain, convolution_tensor;
+  double attention_plain, attention_tensor, memory;
+};
+
+struct KernelSeconds {  // of each operation, whatever its size
+  double product, convolution, attention, memory;  // "unknown" is as "memory"
+};
+
+struct CompiledShare {
+  double memory, host;
+};
+
+struct OpInterval {  // factors of the predicted step
+  double low, high;
+  int rows;
+};
+"""
+
+
+def number(value):
+    return f"{value:.4g}"
+
+
+def text(value):
+    return f'"{value}"'
+
+
+def line(*values):
+    return f"    {{{', '.join(values)}}},"
+
+
+CHIP_NUMBERS = ("f64", "f32", "tf32", "f16", "bf16", "f8", "gb_per_s")
+KINDS = ("product_plain", "product_tensor", "convolution_plain", "convolution_tensor", "attention_plain",
+         "attention_tensor", "memory")  # fmt: skip
+
+
+def header(date, fit, chips, counts):
+    """`fit` has efficiencies {generation: {kind: value}}, kernel_s {work: s}, host_op_s, roofline_power,
+    overlap_power, compiled {memory, host}, known and new (low, high, rows), rows and sources. `counts` is
+    {chip: (rows, sources)}."""
+    lines = [HEAD.format(date=date, rows=fit["rows"], sources=fit["sources"]), SHAPE.strip(), ""]
+    lines.append("constexpr ChipPeak kChipPeaks[] = {")
+    for chip in chips:
+        rows, sources = counts.get(chip["name"], (0, 0))
+        lines.append(line(text(chip["name"]), text(chip["generation"]), *(chip[key] for key in CHIP_NUMBERS),
+                          str(rows), str(sources), text(chip["source"])))  # fmt: skip
+    lines += ["};", "", "constexpr Efficiency kEfficiencies[] = {"]
+    for generation, values in fit["efficiencies"].items():
+        lines.append(line(text(generation), *(number(values[kind]) for kind in KINDS)))
+    kernel, compiled = fit["kernel_s"], fit["compiled"]
+    kernels = ", ".join(number(kernel[work]) for work in ("product", "convolution", "attention", "memory"))
+    lines += ["};", "", f"constexpr KernelSeconds kKernelSeconds = {{{kernels}}};",
+              f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
+              f"constexpr double kRooflinePower = {number(fit['roofline_power'])};",
+              f"constexpr double kOverlapPower = {number(fit['overlap_power'])};",
+              f"constexpr CompiledShare kCompiled = {{{number(compiled['memory'])}, {number(compiled['host'])}}};"]  # fmt: skip
+    for name, (low, high, rows) in (("kKnownChip", fit["known"]), ("kNewChip", fit["new"])):
+        lines.append(f"constexpr OpInterval {name} = {{{number(low)}, {number(high)}, {rows}}};")
+    lines += ["", "}  // namespace howmany::reports", ""]
+    return "\n".join(lines)
