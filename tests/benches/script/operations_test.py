@@ -39,6 +39,9 @@ class Operations(programs.TestCase):
         self.assertEqual(backward, ["convolution_backward", "convolution", "f32", 2 * flop, 4 * (x + weight + y),
                                     4 * (x + weight + 16)])
 
+    def test_a_convolution_on_tensor_cores_says_whether_they_need_another_layout(self):
+        self.assertEqual([self.found[one][0][0] for one in ("nchw", "nhwc")], ["convolution_nchw", "convolution"])
+
     def test_causal_attention_is_half_of_attention(self):
         flop = 4 * 2 * 4 * 128 * 128 * 64
         self.assertEqual(self.found["attention"][0][1:4], ["attention", "f16", flop])

@@ -4,7 +4,8 @@
 FLOP are those of torch.utils.flop_counter, with three differences: convolutions with groups count only their own
 products in the backward pass, causal attention counts half, and fused recurrent layers have a formula.
 Bytes count each distinct tensor once as an input and once as an output. An expanded tensor counts its real elements.
-Operations that gather or scatter count only the elements that they touch.
+Operations that gather or scatter count only the elements that they touch. The name of a convolution on tensor cores ends
+with _nchw if its input is not channels-last.
 """
 
 import functools
@@ -69,7 +70,9 @@ def operation_of(func, args, kwargs, result):
         return None
     flop = _flop(func, about, args, kwargs, result)
     read, wrote = _traffic(about.name, inputs, written, results)
-    return Operation(about.name, about.work, _compute_dtype(about.work, inputs or results), float(flop), read, wrote)
+    dtype = _compute_dtype(about.work, inputs or results)
+    name = about.name + ("_nchw" if about.work == CONVOLUTION and _is_nchw(about.name, dtype, inputs) else "")
+    return Operation(name, about.work, dtype, float(flop), read, wrote)
 
 
 class _About(typing.NamedTuple):
@@ -264,6 +267,14 @@ def _compute_dtype(work, tensors):
     if dtype is torch.float32 and _allows_tf32(work):
         return "tf32"
     return DTYPES.get(dtype, str(dtype).removeprefix("torch.").replace("float", "f"))
+
+
+def _is_nchw(name, dtype, inputs):
+    """True if tensor cores need another layout: cuDNN then copies the input and the result of the convolution."""
+    images = inputs["backward" in name]  # convolution_backward has the gradient first
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    return dtype in ("f16", "bf16", "tf32") and not (
+        images.dim() in formats and images.is_contiguous(memory_format=formats[images.dim()]))  # fmt: skip
 
 
 def _allows_tf32(work):

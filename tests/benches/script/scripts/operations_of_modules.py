@@ -61,6 +61,8 @@ print(json.dumps({
     "tf32": allowing_tf32(linear, tensor(20, 8)),
     "convolution": of(convolution, tensor(2, 8, 10, 10)),
     "convolution_backward": trained(convolution, tensor(2, 8, 10, 10)),
+    "nchw": of(convolution.half(), tensor(2, 8, 10, 10, dtype=F16)),
+    "nhwc": of(convolution.half(), tensor(2, 8, 10, 10, dtype=F16).to(memory_format=torch.channels_last)),
     "attention": attention(False),
     "causal": attention(True),
     "layer_norm": of(nn.LayerNorm(16, device="meta"), tensor(4, 16)),
