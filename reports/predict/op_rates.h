@@ -7,25 +7,28 @@
 //   a (+)p b   = (a^p + b^p)^(1/p)
 //   compute    = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
 //   memory     = bytes / (1e9 * efficiency of "memory" * gb_per_s)
-//   operation  = compute (+)kRooflinePower memory + kernel_s
+//   layout     = kNchwPasses * memory if the operation's name ends with "_nchw" and its efficiency
+//   is a
+//                "tensor" one; else 0
+//   operation  = compute (+)kRooflinePower memory + layout + kernel_s
 //   gpu        = the sum of all operations of the step, collectives apart
 //   host       = host_ops * kHostOpSeconds
 //   step       = gpu (+)kOverlapPower host, times an Interval's low and high
-// Efficiencies. The row of kEfficiencies with the chip's generation; "tensor" counts for tf32, f16,
-//   bf16 and f8, "plain" for all others, also for f16 of chips without tensor cores (Pascal).
-//   The row "any" counts for generations without a row. An attention of f32 is "plain".
-// Peaks. 0 means that the chip has no units for the dtype: then tf32 and bf16 count as f32, f16
-// counts as
-//   f32, f8 counts as f16, and the efficiency is that of the dtype that it counts as.
+// Efficiencies. The row of kEfficiencies with the chip's generation, or "any" if it has none.
+// "tensor"
+//   counts for tf32, f16, bf16 and f8; "plain" for other dtypes, and for all of Kepler, Maxwell,
+//   Pascal.
+// Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16,
+// f64 and
+//   integers count as f32. The efficiency is that of the dtype that it counts as.
 // Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" operations of the
-// forward and
-//   backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
-// Names. A chip is a device if all words of its name are words of the device's name, without case;
-// words
-//   are divided by spaces and dashes. Among several, the one with the most words counts.
+//   forward and backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
+// Names. A chip is a device if all words of its name are words of the device's name, without case.
+//   Words are divided by spaces and dashes. If there are several, the one with the most words
+//   counts.
 // Intervals. kKnownChip if the chip has rows, else kNewChip. Both are 90 % intervals of the ratio
-// of the real
-//   step to the predicted one, over sources (chips) that the fit had left out.
+// of
+//   the real step to the predicted one, over sources (chips) that the fit had left out.
 #pragma once
 
 #include <string_view>
@@ -65,6 +68,7 @@ constexpr ChipPeak kChipPeaks[] = {
     {"M40", "Maxwell", 0.2, 7.0, 0, 0, 0, 0, 288, 0, 0, "NVIDIA Tesla M40 data sheet"},
     {"GTX 1080 Ti", "Pascal", 0.35, 11.3, 0, 0, 0, 0, 484, 0, 0,
      "NVIDIA GeForce GTX 1080 Ti product page"},
+    {"TITAN Xp", "Pascal", 0.38, 12.15, 0, 0, 0, 0, 548, 0, 0, "NVIDIA TITAN Xp product page"},
     {"P100", "Pascal", 5.3, 10.6, 0, 21.2, 0, 0, 732, 0, 0, "NVIDIA Tesla P100 data sheet"},
     {"P100 PCIE", "Pascal", 4.7, 9.3, 0, 18.7, 0, 0, 732, 0, 0, "NVIDIA Tesla P100 data sheet"},
     {"P40", "Pascal", 0.37, 11.8, 0, 0, 0, 0, 346, 0, 0, "NVIDIA Tesla P40 data sheet"},
@@ -75,6 +79,8 @@ constexpr ChipPeak kChipPeaks[] = {
     {"T4", "Turing", 0.25, 8.1, 0, 65, 0, 0, 320, 0, 0, "NVIDIA T4 data sheet"},
     {"RTX 2080 Ti", "Turing", 0.42, 13.4, 0, 53.8, 0, 0, 616, 0, 0,
      "NVIDIA Turing architecture whitepaper: f16 with f32 accumulation"},
+    {"Quadro RTX 5000", "Turing", 0.35, 11.2, 0, 89.2, 0, 0, 448, 0, 0,
+     "NVIDIA Turing architecture whitepaper"},
     {"TITAN RTX", "Turing", 0.51, 16.3, 0, 130.5, 0, 0, 672, 0, 0,
      "NVIDIA Turing architecture whitepaper"},
     {"Quadro RTX 6000", "Turing", 0.51, 16.3, 0, 130.5, 0, 0, 672, 0, 0,
@@ -156,6 +162,11 @@ constexpr ChipPeak kChipPeaks[] = {
      "AMD Instinct MI300X data sheet"},
     {"MI325X", "CDNA", 163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 6000, 0, 0,
      "AMD Instinct MI325X data sheet"},
+    {"RX 6800", "RDNA", 1.0, 16.2, 0, 32.3, 0, 0, 512, 0, 0, "AMD Radeon RX 6800 product page"},
+    {"RX 7800 XT", "RDNA", 1.2, 37.3, 0, 74.7, 74.7, 0, 624, 0, 0,
+     "AMD Radeon RX 7800 XT product page: dual issue"},
+    {"RX 7900 XTX", "RDNA", 1.9, 61.4, 0, 122.8, 122.8, 0, 960, 0, 0,
+     "AMD Radeon RX 7900 XTX product page: dual issue"},
 };
 
 constexpr Efficiency kEfficiencies[] = {
@@ -164,6 +175,7 @@ constexpr Efficiency kEfficiencies[] = {
 
 constexpr KernelSeconds kKernelSeconds = {4e-06, 4e-06, 4e-06, 4e-06};
 constexpr double kHostOpSeconds = 6e-06;
+constexpr double kNchwPasses = 1;
 constexpr double kRooflinePower = 8;
 constexpr double kOverlapPower = 6;
 constexpr CompiledShare kCompiled = {0.5, 0.5};

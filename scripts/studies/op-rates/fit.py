@@ -40,6 +40,7 @@ PRIOR = {"attention_plain": 0.3, "attention_tensor": 0.3, "kernel_product": 0.5,
          "kernel_attention": 0.3, "kernel_memory": 0.5, "host_op": 0.5, "compiled_host": 0.3, "compiled_memory": 0.4,
          "nchw_passes": 0.5}  # fmt: skip
 GENERATION_PRIOR = 0.15
+PRIOR_ROWS = 10  # how little a prior weighs: its width times this, in residuals
 ROOFLINE, OVERLAP = 3.0, 4.0
 BOUNDS = {name: math.log(0.95) for name in EFFICIENCIES}
 
@@ -103,6 +104,7 @@ class Table:
             columns["flop_s"].append(kind["flop"] / peak if work != "memory" else 0)
             columns["byte_s"].append((kind["read"] + kind["written"]) / (1e9 * float(chip["gb_per_s"])))
             columns["n"].append(n)
+            columns["row"].append(len(self.starts) - 1)
             columns["efficiency"].append(self.at[efficiency])
             columns["factor"].append(self.at.get(f"{chip['generation']}:{efficiency}", -1))
             columns["memory_factor"].append(self.at[f"{chip['generation']}:memory"])
@@ -114,41 +116,71 @@ class Table:
         values = [*EFFICIENCIES.values(), *OTHERS.values(), *([1.0] * len(self.factors))]
         return np.log(np.array(values))
 
-    def predicted(self, x):
-        values = np.exp(x)
+    def parts(self, x):
+        """Returns the seconds of each operation, apart: core, its share of compute, layout, kernel; and of each row:
+        gpu, host."""
+        values = np.append(np.exp(x), 1.0)  # place -1: no factor
         c, at = self.columns, self.at
-        extended = np.append(values, 1.0)  # place -1
-        compute = c["flop_s"] / (values[c["efficiency"]] * extended[c["factor"]])
+        compute = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]])
         memory = c["byte_s"] / (values[at["memory"]] * values[c["memory_factor"]])
-        kernel = values[c["kernel"]]
-        memory_share = np.where(c["compiled"], values[at["compiled_memory"]], 1.0)
-        core = ((compute**ROOFLINE + (memory * memory_share) ** ROOFLINE) ** (1 / ROOFLINE)
-                + np.where(c["nchw"], memory * values[at["nchw_passes"]], 0) + kernel * memory_share)  # fmt: skip
-        gpu = np.add.reduceat(core * c["n"], self.starts)
+        share = np.where(c["compiled"], values[at["compiled_memory"]], 1.0)
+        of_compute, of_memory = compute**ROOFLINE, (memory * share) ** ROOFLINE
+        core = (of_compute + of_memory) ** (1 / ROOFLINE)
+        computing = of_compute / np.maximum(of_compute + of_memory, 1e-300)
+        layout = np.where(c["nchw"], memory * values[at["nchw_passes"]], 0)
+        kernel = values[c["kernel"]] * share
+        gpu = np.add.reduceat((core + layout + kernel) * c["n"], self.starts)
         host = self.host * values[at["host_op"]] * np.where(self.compiled_row, values[at["compiled_host"]], 1.0)
+        return core, computing, layout, kernel, gpu, host
+
+    def predicted(self, x):
+        *_, gpu, host = self.parts(x)
         return (gpu**OVERLAP + host**OVERLAP) ** (1 / OVERLAP)
+
+    def slopes(self, x):
+        """Returns d log(step) / dx, one row per row."""
+        core, computing, layout, kernel, gpu, host = self.parts(x)
+        c, at, width = self.columns, self.at, len(self.names)
+        by_memory = core * (1 - computing)
+        memory = np.full(len(core), at["memory"])
+        changes = [(c["efficiency"], -core * computing), (c["factor"], -core * computing), (memory, -by_memory - layout),
+                   (c["memory_factor"], -by_memory - layout), (c["kernel"], kernel),
+                   (np.full(len(core), at["nchw_passes"]), layout),
+                   (np.full(len(core), at["compiled_memory"]), np.where(c["compiled"], by_memory + kernel, 0))]  # fmt: skip
+        result = np.zeros((len(gpu), width))
+        for place, change in changes:
+            used = place >= 0
+            flat = np.bincount(c["row"][used] * width + place[used], (change * c["n"])[used], len(gpu) * width)
+            result += flat.reshape(len(gpu), width)
+        weight = gpu**OVERLAP / (gpu**OVERLAP + host**OVERLAP)
+        result *= (weight / gpu)[:, None]
+        result[:, at["host_op"]] += 1 - weight
+        result[:, at["compiled_host"]] += np.where(self.compiled_row, 1 - weight, 0)
+        return result
 
     def fit(self, chosen):
         start = self.start()
         weights = self.weights[chosen]
         logs = np.log(self.seconds[chosen])
-        names = [*PRIOR]
-        prior_at = np.array([self.at[name] for name in names])
-        prior_width = np.array([PRIOR[name] for name in names])
-        factor_at = np.arange(len(self.names) - len(self.factors), len(self.names))
+        prior_at = np.array([self.at[name] for name in PRIOR] + list(range(len(start) - len(self.factors), len(start))))
+        widths = np.array([*PRIOR.values(), *([GENERATION_PRIOR] * len(self.factors))]) * PRIOR_ROWS
+        prior_slopes = np.zeros((len(prior_at), len(start)))
+        prior_slopes[np.arange(len(prior_at)), prior_at] = 1 / widths
 
         def residuals(x):
-            off = np.log(self.predicted(x))[chosen] - logs
-            off = np.sign(off) * 0.2 * np.sqrt(2 * (np.sqrt(1 + (off / 0.2) ** 2) - 1))  # soft L1
-            prior = (x[prior_at] - start[prior_at]) / prior_width * 0.1
-            factors = x[factor_at] / GENERATION_PRIOR * 0.1
-            return np.concatenate([off * weights, prior, factors])
+            off = (np.log(self.predicted(x))[chosen] - logs) / 0.2
+            soft = 0.2 * np.sign(off) * np.sqrt(2 * (np.sqrt(1 + off**2) - 1))  # soft L1
+            return np.concatenate([soft * weights, (x - start)[prior_at] / widths])
 
-        low = np.full(len(start), -np.inf)
+        def slopes(x):
+            off = np.abs(np.log(self.predicted(x))[chosen] - logs) / 0.2 + 1e-6
+            soft = off / np.sqrt(1 + off**2) / np.sqrt(2 * (np.sqrt(1 + off**2) - 1))
+            return np.concatenate([self.slopes(x)[chosen] * (soft * weights)[:, None], prior_slopes])
+
         high = np.full(len(start), np.inf)
         for name, bound in BOUNDS.items():
             high[self.at[name]] = bound
-        return least_squares(residuals, start, bounds=(low, high), x_scale=0.1, max_nfev=60).x
+        return least_squares(residuals, start, slopes, bounds=(-np.inf, high), x_scale=0.1, max_nfev=100).x
 
 
 def left_out(table, column):

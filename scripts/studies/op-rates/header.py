@@ -10,21 +10,22 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 //   a (+)p b   = (a^p + b^p)^(1/p)
 //   compute    = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
 //   memory     = bytes / (1e9 * efficiency of "memory" * gb_per_s)
-//   operation  = compute (+)kRooflinePower memory + kernel_s
+//   layout     = kNchwPasses * memory if the operation's name ends with "_nchw" and its efficiency is a
+//                "tensor" one; else 0
+//   operation  = compute (+)kRooflinePower memory + layout + kernel_s
 //   gpu        = the sum of all operations of the step, collectives apart
 //   host       = host_ops * kHostOpSeconds
 //   step       = gpu (+)kOverlapPower host, times an Interval's low and high
-// Efficiencies. The row of kEfficiencies with the chip's generation; "tensor" counts for tf32, f16,
-//   bf16 and f8, "plain" for all others, also for f16 of chips without tensor cores (Pascal).
-//   The row "any" counts for generations without a row. An attention of f32 is "plain".
-// Peaks. 0 means that the chip has no units for the dtype: then tf32 and bf16 count as f32, f16 counts as
-//   f32, f8 counts as f16, and the efficiency is that of the dtype that it counts as.
-// Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" operations of the forward and
-//   backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
-// Names. A chip is a device if all words of its name are words of the device's name, without case; words
-//   are divided by spaces and dashes. Among several, the one with the most words counts.
-// Intervals. kKnownChip if the chip has rows, else kNewChip. Both are 90 % intervals of the ratio of the real
-//   step to the predicted one, over sources (chips) that the fit had left out.
+// Efficiencies. The row of kEfficiencies with the chip's generation, or "any" if it has none. "tensor"
+//   counts for tf32, f16, bf16 and f8; "plain" for other dtypes, and for all of Kepler, Maxwell, Pascal.
+// Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16, f64 and
+//   integers count as f32. The efficiency is that of the dtype that it counts as.
+// Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" operations of the
+//   forward and backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
+// Names. A chip is a device if all words of its name are words of the device's name, without case.
+//   Words are divided by spaces and dashes. If there are several, the one with the most words counts.
+// Intervals. kKnownChip if the chip has rows, else kNewChip. Both are 90 % intervals of the ratio of
+//   the real step to the predicted one, over sources (chips) that the fit had left out.
 #pragma once
 
 #include <string_view>
@@ -96,6 +97,7 @@ def header(date, fit, chips, counts):
     kernels = ", ".join(number(kernel[work]) for work in ("product", "convolution", "attention", "memory"))
     lines += ["};", "", f"constexpr KernelSeconds kKernelSeconds = {{{kernels}}};",
               f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
+              f"constexpr double kNchwPasses = {number(fit['nchw_passes'])};",
               f"constexpr double kRooflinePower = {number(fit['roofline_power'])};",
               f"constexpr double kOverlapPower = {number(fit['overlap_power'])};",
               f"constexpr CompiledShare kCompiled = {{{number(compiled['memory'])}, {number(compiled['host'])}}};"]  # fmt: skip
