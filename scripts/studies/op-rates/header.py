@@ -2,30 +2,32 @@
 """Writes reports/predict/op_rates.h from the values of fit.py."""
 
 HEAD = """// SPDX-License-Identifier: Apache-2.0
-// Rates that turn the operations of a training step into seconds, made by scripts/studies/op-rates on
-// {date}. The rates of chips are those of data sheets; the others were fitted to {rows} published
+// Rates that turn the operations of a training step into seconds, made by scripts/studies/op-rates
+// on {date}. The peaks of chips are those of data sheets; the rest was fitted to {rows} published
 // training rates of {sources} sources.
 //
 // The model. An operation has a kind of work, a dtype, FLOP, and bytes = read + written.
-//   a (+)p b   = (a^p + b^p)^(1/p)
-//   compute    = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
-//   memory     = bytes / (1e9 * efficiency of "memory" * gb_per_s)
-//   layout     = kNchwPasses * memory if the operation's name ends with "_nchw" and its efficiency is a
-//                "tensor" one; else 0
-//   operation  = compute (+)kRooflinePower memory + layout + kernel_s
-//   gpu        = the sum of all operations of the step, collectives apart
-//   host       = host_ops * kHostOpSeconds
-//   step       = gpu (+)kOverlapPower host, times an Interval's low and high
-// Efficiencies. The row of kEfficiencies with the chip's generation, or "any" if it has none. "tensor"
-//   counts for tf32, f16, bf16 and f8; "plain" for other dtypes, and for all of Kepler, Maxwell, Pascal.
-// Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16, f64 and
-//   integers count as f32. The efficiency is that of the dtype that it counts as.
-// Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" operations of the
+//   a (+)p b  = (a^p + b^p)^(1/p)
+//   compute   = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
+//   memory    = bytes / (1e9 * efficiency of "memory" * gb_per_s)
+//   operation = compute (+)kRooflinePower memory + layout + kernel_s
+//   gpu       = the sum of all operations of the step, collectives apart
+//   host      = host_ops * kHostOpSeconds
+//   step      = gpu (+)kOverlapPower host, times low and high of an interval
+// Efficiencies. The row of kEfficiencies with the chip's generation, or "any" if it has none.
+//   "tensor" counts for tf32, f16, bf16 and f8. "plain" counts for other dtypes, and for all dtypes
+//   of Kepler, Maxwell and Pascal. It may exceed 1: Winograd's convolutions need fewer FLOP.
+// Layouts. If the efficiency is a "tensor" one and the operation's name ends with "_nchw", layout =
+//   kNchwPasses * memory, else 0. If the name ends with "_grouped_nchw" and the dtype counts as f16
+//   or bf16, compute is also divided by kGroupedNchw.
+// Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16
+//   and f64 count as f32, as all integers do. The efficiency is that of the dtype that it counts as.
+// Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" and "unknown" of the
 //   forward and backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
 // Names. A chip is a device if all words of its name are words of the device's name, without case.
-//   Words are divided by spaces and dashes. If there are several, the one with the most words counts.
-// Intervals. kKnownChip if the chip has rows, else kNewChip. Both are 90 % intervals of the ratio of
-//   the real step to the predicted one, over sources (chips) that the fit had left out.
+//   Words are divided by spaces and dashes. If there are several, that with the most words counts.
+// Intervals. kKnownChip if the chip has rows, else kNewChip. Both hold 90 % of the ratios of the
+//   measured step to the predicted one, in sources (chips) that the fit had left out.
 #pragma once
 
 #include <string_view>
@@ -98,6 +100,7 @@ def header(date, fit, chips, counts):
     lines += ["};", "", f"constexpr KernelSeconds kKernelSeconds = {{{kernels}}};",
               f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
               f"constexpr double kNchwPasses = {number(fit['nchw_passes'])};",
+              f"constexpr double kGroupedNchw = {number(fit['grouped_nchw'])};",
               f"constexpr double kRooflinePower = {number(fit['roofline_power'])};",
               f"constexpr double kOverlapPower = {number(fit['overlap_power'])};",
               f"constexpr CompiledShare kCompiled = {{{number(compiled['memory'])}, {number(compiled['host'])}}};"]  # fmt: skip

@@ -40,7 +40,13 @@ class Operations(programs.TestCase):
                                     4 * (x + weight + 16)])
 
     def test_a_convolution_on_tensor_cores_says_whether_they_need_another_layout(self):
-        self.assertEqual([self.found[one][0][0] for one in ("nchw", "nhwc")], ["convolution_nchw", "convolution"])
+        self.assertEqual([self.found[one][0][0] for one in ("nchw", "nhwc", "depthwise")],
+                         ["convolution_grouped_nchw", "convolution", "convolution_nchw"])
+
+    def test_batch_norm_reads_its_input_twice(self):
+        read, written = self.found["batch_norm"][-1][4:]
+        self.assertEqual(read, 2 * 4 * (2 * 8 * 100 + 4 * 8))  # and weight, bias, mean, variance
+        self.assertGreaterEqual(written, 4 * 2 * 8 * 100)
 
     def test_causal_attention_is_half_of_attention(self):
         flop = 4 * 2 * 4 * 128 * 128 * 64

@@ -4,6 +4,7 @@
 FLOP are those of torch.utils.flop_counter, with three differences: convolutions with groups count only their own
 products in the backward pass, causal attention counts half, and fused recurrent layers have a formula.
 Bytes count each distinct tensor once as an input and once as an output. An expanded tensor counts its real elements.
+Batch and group norm read their inputs twice, for the statistics and for the result.
 Operations that gather or scatter count only the elements that they touch. The name of a convolution on tensor cores ends
 with _nchw if its input is not channels-last.
 """
@@ -33,11 +34,12 @@ GATHERS = {"embedding", "index_select", "gather", "index", "_unsafe_index", "tak
            "nll_loss2d_backward"}  # fmt: skip
 SCATTERS = {"index_put_", "_index_put_impl_", "_unsafe_index_put", "scatter_", "scatter_add_", "scatter_reduce_",
             "index_add_", "index_copy_", "put_", "index_fill_"}  # fmt: skip
+TWO_PASSES = ("batch_norm", "group_norm")  # parts of names: statistics of all rows first, then each row again
 NO_FORMULA = ("linalg_", "_linalg_", "fft_", "_fft_", "_ctc_loss", "_cdist_", "_pdist_", "grid_sampler_", "cholesky",
               "lu_", "triangular_solve", "miopen_rnn", "mkldnn_rnn", "segment_reduce", "_sparse_")  # fmt: skip
 CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "_slow_conv2d_forward",
                 "cudnn_convolution_transpose", "miopen_convolution", "mkldnn_convolution"}  # fmt: skip
-RECURRENT = {"_cudnn_rnn", "_cudnn_rnn_backward"}
+TENSOR_CORES = {"f16", "bf16", "tf32"}
 DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
     torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
@@ -71,8 +73,8 @@ def operation_of(func, args, kwargs, result):
     flop = _flop(func, about, args, kwargs, result)
     read, wrote = _traffic(about.name, inputs, written, results)
     dtype = _compute_dtype(about.work, inputs or results)
-    name = about.name + ("_nchw" if about.work == CONVOLUTION and _is_nchw(about.name, dtype, inputs) else "")
-    return Operation(name, about.work, dtype, float(flop), read, wrote)
+    suffix = _layout(about.name, args, dtype, inputs) if about.work == CONVOLUTION else ""
+    return Operation(about.name + suffix, about.work, dtype, float(flop), read, wrote)
 
 
 class _About(typing.NamedTuple):
@@ -266,7 +268,8 @@ def _traffic(name, inputs, written, results):
     if name in OVERWRITES:
         skipped = {_key(one) for one in written}
         return _total([one for one in inputs if _key(one) not in skipped]), out
-    return _total(inputs), out
+    passes = 2 if any(part in name for part in TWO_PASSES) else 1
+    return passes * _total(inputs), out
 
 
 def _compute_dtype(work, tensors):
@@ -277,12 +280,16 @@ def _compute_dtype(work, tensors):
     return DTYPES.get(dtype, str(dtype).removeprefix("torch.").replace("float", "f"))
 
 
-def _is_nchw(name, dtype, inputs):
-    """True if tensor cores need another layout: cuDNN then copies the input and the result of the convolution."""
-    images = inputs["backward" in name]  # convolution_backward has the gradient first
+def _layout(name, args, dtype, inputs):
+    """Returns "_nchw" if tensor cores need another layout: cuDNN then copies the input and the result of the convolution.
+    "_grouped_nchw" if it has several groups of several channels: then cuDNN has no fast kernel for f16."""
+    images, weight = inputs[0:2] if "backward" not in name else inputs[1:3]
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    return dtype in ("f16", "bf16", "tf32") and not (
-        images.dim() in formats and images.is_contiguous(memory_format=formats[images.dim()]))  # fmt: skip
+    if dtype not in TENSOR_CORES or (
+            images.dim() in formats and images.is_contiguous(memory_format=formats[images.dim()])):  # fmt: skip
+        return ""
+    groups = next((one for one in reversed(args) if type(one) is int), 1)
+    return "_grouped_nchw" if groups > 1 and weight.shape[1] > 1 else "_nchw"
 
 
 def _allows_tf32(work):
