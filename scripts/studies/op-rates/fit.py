@@ -34,18 +34,18 @@ WORKS = ("product", "convolution", "attention", "memory")
 EFFICIENCIES = {"product_plain": 0.75, "product_tensor": 0.65, "convolution_plain": 0.6, "convolution_tensor": 0.45,
                 "attention_plain": 0.4, "attention_tensor": 0.4, "memory": 0.8}  # fmt: skip
 BY_GENERATION = ("product_tensor", "convolution_plain", "convolution_tensor", "memory", "product_plain")
-OTHERS = {"nchw_passes": 1.0, "grouped_nchw": 0.2, "kernel_product": 4e-6, "kernel_convolution": 8e-6, "kernel_attention": 8e-6,
+OTHERS = {"size_product": 5e-5, "size_convolution": 5e-5, "nchw_passes": 1.0, "grouped_nchw": 0.2, "kernel_product": 4e-6, "kernel_convolution": 8e-6, "kernel_attention": 8e-6,
           "kernel_memory": 3e-6, "host_op": 12e-6, "compiled_memory": 0.5, "compiled_host": 0.3}  # fmt: skip
-PRIOR = {"product_plain": 0.15, "product_tensor": 0.15, "convolution_plain": 0.2, "convolution_tensor": 0.2, "memory": 0.1,
-         "attention_plain": 0.3, "attention_tensor": 0.3, "kernel_product": 0.7, "kernel_convolution": 0.7,
-         "kernel_attention": 0.3, "kernel_memory": 0.3, "host_op": 0.7, "compiled_host": 0.3, "compiled_memory": 0.4,
+PRIOR = {"size_product": 0.7, "size_convolution": 0.7, "product_plain": 0.15, "product_tensor": 0.15, "convolution_plain": 0.2, "convolution_tensor": 0.2, "memory": 0.1,
+         "attention_plain": 0.3, "attention_tensor": 0.3, "kernel_product": 0.2, "kernel_convolution": 0.2,
+         "kernel_attention": 0.2, "kernel_memory": 0.2, "host_op": 0.7, "compiled_host": 0.3, "compiled_memory": 0.4,
          "nchw_passes": 0.5, "grouped_nchw": 0.5}  # fmt: skip
 # The best product of MI300X and MI325X is 51 and 60 % of its peak, those of A100 to GB200 are 73 to 87 %:
 # stas00/ml-engineering@744d01e18b:compute/accelerator/README.md#L348. AMD's chips have no row.
 WITHOUT_ROWS = {"CDNA": 0.7}
 GENERATION_PRIOR = 0.15
-PRIOR_ROWS = 2  # how little a prior weighs: its width times this, in residuals
-ROOFLINE, OVERLAP = 3.0, 4.0
+PRIOR_ROWS = 16  # how little a prior weighs: its width times this, in residuals
+ROOFLINE, OVERLAP, SIZE_LOSS = 3.0, 2.0, 4.0
 BOUNDS = {name: math.log(0.95) for name in EFFICIENCIES} | {"convolution_plain": math.log(1.5)}  # Winograd
 
 
@@ -114,6 +114,9 @@ class Table:
             columns["factor"].append(self.at.get(f"{chip['generation']}:{efficiency}", -1))
             columns["memory_factor"].append(self.at[f"{chip['generation']}:memory"])
             columns["kernel"].append(self.at[f"kernel_{work}"])
+            sized = work in ("product", "convolution")
+            columns["size"].append(self.at[f"size_{work}"] if sized else -1)
+            columns["sized"].append(1.0 if sized else 0.0)
             columns["nchw"].append(nchw)
             columns["grouped"].append(grouped)
             columns["compiled"].append(row["compiled"] == "1" and work == "memory" and kind["phase"] != "optimizer")
@@ -129,6 +132,8 @@ class Table:
         c, at = self.columns, self.at
         grouped = np.where(c["grouped"], values[at["grouped_nchw"]], 1.0)
         compute = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]] * grouped)
+        tau = values[c["size"]] * c["sized"]
+        compute = compute * (1 + SIZE_LOSS * tau / (compute + tau + 1e-30))
         memory = c["byte_s"] / (values[at["memory"]] * values[c["memory_factor"]])
         share = np.where(c["compiled"], values[at["compiled_memory"]], 1.0)
         of_compute, of_memory = compute**ROOFLINE, (memory * share) ** ROOFLINE
@@ -140,6 +145,17 @@ class Table:
         host = self.host * values[at["host_op"]] * np.where(self.compiled_row, values[at["compiled_host"]], 1.0)
         return core, computing, layout, kernel, gpu, host
 
+    def sizes(self, x):
+        """Returns d log(compute) / d log(1 / efficiency) and / d log(size) of each operation."""
+        values = np.append(np.exp(x), 1.0)
+        c = self.columns
+        grouped = np.where(c["grouped"], values[self.at["grouped_nchw"]], 1.0)
+        plain = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]] * grouped) + 1e-30
+        tau = values[c["size"]] * c["sized"]
+        whole = 1 + SIZE_LOSS * tau / (plain + tau)
+        return ((1 + SIZE_LOSS * (tau / (plain + tau)) ** 2) / whole,
+                SIZE_LOSS * tau * plain / (plain + tau) ** 2 / whole)  # fmt: skip
+
     def predicted(self, x):
         *_, gpu, host = self.parts(x)
         return (gpu**OVERLAP + host**OVERLAP) ** (1 / OVERLAP)
@@ -148,12 +164,14 @@ class Table:
         """Returns d log(step) / dx, one row per row."""
         core, computing, layout, kernel, gpu, host = self.parts(x)
         c, at, width = self.columns, self.at, len(self.names)
+        by_rate, by_size = self.sizes(x)
+        of_rate = -core * computing * by_rate
         by_memory = core * (1 - computing)
         memory = np.full(len(core), at["memory"])
-        changes = [(c["efficiency"], -core * computing), (c["factor"], -core * computing), (memory, -by_memory - layout),
+        changes = [(c["efficiency"], of_rate), (c["factor"], of_rate), (c["size"], core * computing * by_size), (memory, -by_memory - layout),
                    (c["memory_factor"], -by_memory - layout), (c["kernel"], kernel),
                    (np.full(len(core), at["nchw_passes"]), layout),
-                   (np.full(len(core), at["grouped_nchw"]), np.where(c["grouped"], -core * computing, 0)),
+                   (np.full(len(core), at["grouped_nchw"]), np.where(c["grouped"], of_rate, 0)),
                    (np.full(len(core), at["compiled_memory"]), np.where(c["compiled"], by_memory + kernel, 0))]  # fmt: skip
         result = np.zeros((len(gpu), width))
         for place, change in changes:
@@ -337,6 +355,7 @@ def write(path, rows, chips, values, efficiencies, found):
     new_low, new_high = np.exp(interval(*found["chip"]))
     fit = {
         "rows": len(rows), "sources": len({row["source"] for row in rows}), "efficiencies": efficiencies,
+        "size_s": {work: values[f"size_{work}"] for work in WORKS[:2]}, "size_loss": SIZE_LOSS,
         "kernel_s": {work: values[f"kernel_{work}"] for work in WORKS}, "host_op_s": values["host_op"],
         "roofline_power": ROOFLINE, "overlap_power": OVERLAP, "nchw_passes": values["nchw_passes"], "grouped_nchw": values["grouped_nchw"],
         "compiled": {"memory": values["compiled_memory"], "host": values["compiled_host"]},

@@ -8,7 +8,9 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 //
 // The model. An operation has a kind of work, a dtype, FLOP, and bytes = read + written.
 //   a (+)p b  = (a^p + b^p)^(1/p)
-//   compute   = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
+//   full      = flop / (1e12 * efficiency * peak of the dtype); 0 for "memory" and "unknown"
+//   compute   = full * (1 + kSizeLoss * size_s / (full + size_s)): small ones do not fill the chip.
+//               size_s is that of kSizeSeconds, 0 for "attention"
 //   memory    = bytes / (1e9 * efficiency of "memory" * gb_per_s)
 //   operation = compute (+)kRooflinePower memory + layout + kernel_s
 //   gpu       = the sum of all operations of the step, collectives apart
@@ -19,7 +21,7 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 //   of Kepler, Maxwell and Pascal. It may exceed 1: Winograd's convolutions need fewer FLOP.
 // Layouts. If the efficiency is a "tensor" one and the operation's name ends with "_nchw", layout =
 //   kNchwPasses * memory, else 0. If the name ends with "_grouped_nchw" and the dtype counts as f16
-//   or bf16, compute is also divided by kGroupedNchw.
+//   or bf16, full is also divided by kGroupedNchw.
 // Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16
 //   and f64 count as f32, as all integers do. The efficiency is that of the dtype that it counts as.
 // Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" and "unknown" of the
@@ -52,6 +54,10 @@ struct Efficiency {  // shares of the peak
 
 struct KernelSeconds {  // of each operation, whatever its size
   double product, convolution, attention, memory;  // "unknown" is as "memory"
+};
+
+struct SizeSeconds {
+  double product, convolution;
 };
 
 struct CompiledShare {
@@ -98,6 +104,8 @@ def header(date, fit, chips, counts):
     kernel, compiled = fit["kernel_s"], fit["compiled"]
     kernels = ", ".join(number(kernel[work]) for work in ("product", "convolution", "attention", "memory"))
     lines += ["};", "", f"constexpr KernelSeconds kKernelSeconds = {{{kernels}}};",
+              f"constexpr SizeSeconds kSizeSeconds = {{{', '.join(number(one) for one in fit['size_s'].values())}}};",
+              f"constexpr double kSizeLoss = {number(fit['size_loss'])};",
               f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
               f"constexpr double kNchwPasses = {number(fit['nchw_passes'])};",
               f"constexpr double kGroupedNchw = {number(fit['grouped_nchw'])};",
