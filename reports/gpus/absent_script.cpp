@@ -163,7 +163,8 @@ CountedScript count_all(const Script& script, const Cluster& cluster, int up_to,
   if (const std::optional<CountedStep> alone = counter.count_if(1)) counted.counts[1] = *alone;
   if (!is_strong(counted)) return counted;
   for (const int n : counts_up_to(up_to, 1))
-    if (n != world && !interrupted()) counted.counts[n] = counter.count(n);
+    if (n != world && !interrupted())
+      if (const std::optional<CountedStep> step = counter.count_if(n)) counted.counts[n] = *step;
   return counted;
 }
 

@@ -175,7 +175,7 @@ class Counted {
 
   std::string why_not(int devices, bool counted, int world) const {
     if (const std::string why = cluster_.refusal(devices); !why.empty()) return why;
-    if (strong_ && !counted) return "its share of the batch there was not counted";
+    if (strong_ && !counted) return "the script fails there, or its share of the batch was not counted";
     if (const std::string why = over_memory(reserved_on(script_, devices), cluster_); !why.empty())
       return why;
     return replay_refusal(log_of(script_.counts.at(world), times_.at(world)), devices);
@@ -254,15 +254,12 @@ class Counted {
     if (last == f.rows.rend() || last->devices == 1)
       return fmt::format("Run the same command on one {} next.", cluster_.device);
     const double linear = last->devices * f.rows.front().per_s.value;
-    const Predicted then =
-        predict({{1, f.rows.front().per_s.value}}, last->devices, options_.devices_per_node,
-                -std::log(last->per_s.value / linear));
     return fmt::format(
-        "One {} for five minutes would narrow the interval on {} to about {} to {} {}: run the "
-        "same "
+        "One {} for five minutes would narrow the interval on {} to about {} to {} {}: run the same "
         "command there.",
-        cluster_.device, number(last->devices, f.noun), format_count(then.per_s.low),
-        format_count(then.per_s.high), f.of_batches ? "GPU batches/s" : "samples/s");
+        cluster_.device, number(last->devices, f.noun),
+        format_count(linear * last->efficiency.low), format_count(linear * last->efficiency.high),
+        f.of_batches ? "GPU batches/s" : "samples/s");
   }
 
   nlohmann::ordered_json figures() const {

@@ -99,9 +99,18 @@ Predicted predict_computed(double per_s, int devices, int devices_per_node, doub
   const std::vector<RateAt> one = {{1, per_s}};
   const Predicted by_model = predict(one, devices, devices_per_node);
   if (!by_model.refused.empty()) return by_model;
-  const double rest = devices <= devices_per_node ? kRestInNode : kRestAcross;
-  const double unexplained = rest * std::log2(static_cast<double>(devices)) / exchanges;
-  return predict(one, devices, devices_per_node, computed_loss + unexplained);
+  const bool in_node = devices <= devices_per_node;
+  const double doublings = std::log2(static_cast<double>(devices));
+  const double unexplained = (in_node ? kRestInNode : kRestAcross) * doublings / exchanges;
+  const double loss = computed_loss + unexplained;
+  Predicted result = predict(one, devices, devices_per_node, loss);
+  if (!in_node) return result;
+  const double scale = kFloor * doublings + std::max(loss, 0.0);
+  Range& e = result.efficiency;
+  e = efficiency_at(loss, scale, kComputedLow, kComputedHigh);
+  e.high = std::max(e.value, std::min(e.high, 1.0));
+  result.per_s = {per_s * devices * e.value, per_s * devices * e.low, per_s * devices * e.high};
+  return result;
 }
 
 bool holds_slow_networks(const std::vector<RateAt>& measured, int devices, int devices_per_node) {

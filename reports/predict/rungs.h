@@ -28,6 +28,9 @@ constexpr Rung kRungs[] = {
 // The loss per doubling that computed exchanges leave unexplained in 388 published rows on links
 // that are known, by scripts/studies/device-rates --rest, on 2026-11-29.
 constexpr double kRestInNode = 0.0312, kRestAcross = 0.0647;
+// Quantiles of the scaled residuals of 324 of these rows, within a node, each from a fit without
+// its source, on 2026-11-30.
+constexpr double kComputedLow = -0.254, kComputedHigh = 1.218;
 
 // A step on two nodes takes up to 1 + kSlowNetwork times as long as on one. Two nodes took 2.2 to 4
 // times as long in users' reports (horovod/horovod#3788, mlfoundations/open_clip#466,

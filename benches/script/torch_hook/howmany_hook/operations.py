@@ -37,6 +37,7 @@ SCATTERS = {"index_put_", "_index_put_impl_", "_unsafe_index_put", "scatter_", "
 TWO_PASSES = ("batch_norm", "group_norm")  # parts of names: statistics of all rows first, then each row again
 NO_FORMULA = ("linalg_", "_linalg_", "fft_", "_fft_", "_ctc_loss", "_cdist_", "_pdist_", "grid_sampler_", "cholesky",
               "lu_", "triangular_solve", "miopen_rnn", "mkldnn_rnn", "segment_reduce", "_sparse_")  # fmt: skip
+NORMS = {"linalg_vector_norm", "linalg_norm", "linalg_matrix_norm"}
 CONVOLUTIONS = {"convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "_slow_conv2d_forward",
                 "cudnn_convolution_transpose", "miopen_convolution", "mkldnn_convolution"}  # fmt: skip
 TENSOR_CORES = {"f16", "bf16", "tf32"}
@@ -128,7 +129,7 @@ def _work(space, name, formula):
         return CONVOLUTION
     if formula:
         return PRODUCT
-    known = space in ("aten", "prims") and not name.startswith(NO_FORMULA)
+    known = space in ("aten", "prims", "fsdp") and (name in NORMS or not name.startswith(NO_FORMULA))
     return MEMORY if known else UNKNOWN
 
 
