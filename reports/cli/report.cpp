@@ -189,6 +189,12 @@ int report_many(const ReportArguments& arguments) {
   return exit_code::kFine;
 }
 
+int print_forecast(const Forecast& forecast, bool json) {
+  fmt::print("{}",
+             json ? dump_json(to_json(forecast)) : render(forecast, color_wanted(STDOUT_FILENO)));
+  return exit_code::kFine;
+}
+
 }  // namespace
 
 std::string suite_text(Summary& summary, bool color) {
@@ -207,15 +213,11 @@ std::string suite_text(Summary& summary, bool color) {
 }
 
 int measure_and_print(const Arguments& arguments) {
-  std::optional<Forecast> forecast;
   if (of_absent_gpus(arguments))
-    forecast = predict_absent_gpus(arguments);
-  else if (of_absent_gpus_and_script(arguments))
-    forecast = predict_script(arguments);
-  if (forecast) {
-    fmt::print("{}", arguments.json ? dump_json(to_json(*forecast))
-                                    : render(*forecast, color_wanted(STDOUT_FILENO)));
-    return exit_code::kFine;
+    return print_forecast(predict_absent_gpus(arguments), arguments.json);
+  if (of_absent_gpus_and_script(arguments)) {
+    const std::optional<Forecast> forecast = predict_script(arguments);
+    return forecast ? print_forecast(*forecast, arguments.json) : exit_code::kInterrupted;
   }
   const GpusRun run = run_gpus(arguments, write_summary);
   if (!run.folder.empty())

@@ -79,6 +79,7 @@ std::string pretended_gpu(const Cluster& cluster, int world) {
 
 // The hook raises it within the script.
 constexpr std::string_view kRefused = "howmany_hook.pretend.Refused: ";
+constexpr std::string_view kBenchStart = "[script] ";  // of messages
 
 // Throws InputError if the hook refused the step, and std::runtime_error if the script failed.
 void run_counting(const Script& script, const Words& flags, int world,
@@ -89,8 +90,11 @@ void run_counting(const Script& script, const Words& flags, int world,
 } catch (const std::runtime_error& error) {
   const std::string_view why = error.what();
   const size_t refused = why.find(kRefused);
-  if (refused == std::string_view::npos) throw;
-  throw InputError(std::string(why.substr(refused + kRefused.size())));
+  if (refused != std::string_view::npos)
+    throw InputError(std::string(why.substr(refused + kRefused.size())));
+  const size_t name = why.find(kBenchStart);
+  if (name == std::string_view::npos) throw;
+  throw std::runtime_error(std::string(why.substr(name + kBenchStart.size())));
 }
 
 // Throws InputError if nothing follows from the count, and std::runtime_error if the script fails.
@@ -133,6 +137,7 @@ class Counter {
   } catch (const InputError&) {
     throw;
   } catch (const std::runtime_error& why) {
+    if (interrupted()) return std::nullopt;
     progress_.report(fmt::format("it fails {}: {}",
                                  world == 1 ? "alone" : fmt::format("as one of {} ranks", world),
                                  printable(why.what())));
@@ -156,8 +161,11 @@ CountedScript count_all(const Script& script, const Cluster& cluster, int up_to,
   CountedScript counted{script.name, {}};
   const int world = usual_world(cluster, up_to);
   const std::optional<CountedStep> group = counter.count_if(world);
-  if (!group) counted.counts[1] = counter.count_alone();
-  if (!group || interrupted()) return counted;
+  if (interrupted()) return counted;
+  if (!group) {
+    counted.counts[1] = counter.count_alone();
+    return counted;
+  }
   counted.counts[group->world > 1 ? world : 1] = *group;
   if (group->world == 1) return counted;
   if (const std::optional<CountedStep> alone = counter.count_if(1)) counted.counts[1] = *alone;
@@ -177,7 +185,7 @@ bool of_absent_gpus_and_script(const Arguments& a) {
   return a.devices.empty() && read_machine().gpus.empty();
 }
 
-Forecast predict_script(const Arguments& a) {
+std::optional<Forecast> predict_script(const Arguments& a) {
   refuse_many_copies("it starts the command itself: start it once");
   ProgressReport progress(a.quiet);
   const Script script = script_to_count(a, progress);
@@ -189,10 +197,14 @@ Forecast predict_script(const Arguments& a) {
   catch_interrupts();
   try {
     const CountedScript counted = count_all(script, cluster, *a.up_to, progress);
-    if (interrupted()) throw std::runtime_error("interrupted");
+    if (interrupted()) return std::nullopt;
     return forecast(counted, cluster, options);
   } catch (const InputError& why) {
+    if (interrupted()) return std::nullopt;
     throw InputError(fmt::format("no answer for {}: {}", script.name, why.what()));
+  } catch (const std::runtime_error&) {
+    if (interrupted()) return std::nullopt;
+    throw;
   }
 }
 

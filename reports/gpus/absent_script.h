@@ -4,6 +4,8 @@
 // are not kept. Not tied to any thread.
 #pragma once
 
+#include <optional>
+
 #include "reports/gpus/command.h"
 #include "reports/predict/forecast.h"
 
@@ -13,9 +15,10 @@ namespace howmany::reports {
 // Throws InputError if there is no such cluster.
 bool of_absent_gpus_and_script(const Arguments& arguments);
 
-// Counts the step alone and as one rank of a node, and predicts. Throws InputError with the reason
+// Counts the step alone and as one rank of a node, and predicts. Returns nullopt if it was
+// interrupted. Throws InputError with the reason
 // if nothing follows from the count, or if an argument is given that only a measurement can honour,
 // and std::runtime_error if the script does not take a step.
-Forecast predict_script(const Arguments& arguments);
+std::optional<Forecast> predict_script(const Arguments& arguments);
 
 }  // namespace howmany::reports
