@@ -28,12 +28,24 @@ struct Capability {
   std::array<int, 2> version;
 };
 // docs.nvidia.com/cuda/cuda-programming-guide, section 5.1; AMD's are those that PyTorch shows.
-constexpr Capability kCapabilities[] = {
-    {"Kepler", "", {3, 7}}, {"Maxwell", "", {5, 2}},    {"Pascal", "P100", {6, 0}},
-    {"Pascal", "", {6, 1}}, {"Volta", "", {7, 0}},      {"Turing", "", {7, 5}},
-    {"Ampere", "", {8, 0}}, {"Ampere RTX", "", {8, 6}}, {"Ada", "", {8, 9}},
-    {"Hopper", "", {9, 0}}, {"Blackwell", "", {10, 0}}, {"Blackwell RTX", "", {12, 0}},
-    {"RDNA", "", {11, 0}},  {"CDNA", "MI3", {9, 4}},    {"CDNA", "", {9, 0}}};
+constexpr Capability kCapabilities[] = {{"Kepler", "", {3, 7}},
+                                        {"Maxwell", "", {5, 2}},
+                                        {"Pascal", "P100", {6, 0}},
+                                        {"Pascal", "", {6, 1}},
+                                        {"Volta", "", {7, 0}},
+                                        {"Turing", "", {7, 5}},
+                                        {"Turing GeForce", "", {7, 5}},
+                                        {"Ampere", "", {8, 0}},
+                                        {"Ampere RTX", "", {8, 6}},
+                                        {"GeForce", "RTX 30", {8, 6}},
+                                        {"GeForce", "RTX 40", {8, 9}},
+                                        {"GeForce", "", {12, 0}},
+                                        {"Ada", "", {8, 9}},
+                                        {"Hopper", "", {9, 0}},
+                                        {"Blackwell", "", {10, 0}},
+                                        {"Blackwell RTX", "", {12, 0}},
+                                        {"CDNA", "MI3", {9, 4}},
+                                        {"CDNA", "", {9, 0}}};
 
 std::set<std::string> name_words(std::string_view name) {
   std::set<std::string> words;
@@ -75,16 +87,17 @@ bool has_tensor_cores(const ChipPeak& chip) {
 
 struct Peak {
   double tflop_per_s = 0;
-  bool tensor = false;
+  bool tensor = false, half = false;  // half: it counts as f16 or bf16
 };
 
 Peak dtype_peak(const ChipPeak& chip, std::string_view dtype) {
-  if (dtype == "f64" && chip.f64 > 0) return {chip.f64, false};
+  if (dtype == "f64" && chip.f64 > 0) return {chip.f64};
   if (dtype == "tf32" && chip.tf32 > 0) return {chip.tf32, true};
-  if (dtype == "bf16" && chip.bf16 > 0) return {chip.bf16, true};
+  if (dtype == "bf16" && chip.bf16 > 0) return {chip.bf16, true, true};
   if (dtype == "f8" && chip.f8 > 0) return {chip.f8, true};
-  if ((dtype == "f16" || dtype == "f8") && chip.f16 > 0) return {chip.f16, has_tensor_cores(chip)};
-  return {chip.f32, false};
+  if ((dtype == "f16" || dtype == "f8") && chip.f16 > 0)
+    return {chip.f16, has_tensor_cores(chip), true};
+  return {chip.f32};
 }
 
 double share_of_peak(OpWork work, const Efficiency& e, bool tensor) {
@@ -108,18 +121,28 @@ double p_sum(double a, double b, double power) {
 
 bool computes(OpWork work) { return work != OpWork::kMemory && work != OpWork::kUnknown; }
 
+double size_seconds(OpWork work) {
+  if (work == OpWork::kProduct) return kSizeSeconds.product;
+  return work == OpWork::kConvolution ? kSizeSeconds.convolution : 0;
+}
+
+double compute_seconds(const CountedOp& op, const Efficiency& e, const Peak& peak) {
+  double full = op.flop / (kPerTera * share_of_peak(op.work, e, peak.tensor) * peak.tflop_per_s);
+  if (peak.tensor && peak.half && op.op.ends_with("_grouped_nchw")) full /= kGroupedNchw;
+  const double size = size_seconds(op.work);
+  return size > 0 ? full * (1 + kSizeLoss * size / (full + size)) : full;
+}
+
 double op_seconds(const CountedOp& op, const ChipPeak& chip, bool compiled) {
   const Efficiency& e = efficiency_of(chip.generation);
-  const bool fused = compiled && op.work == OpWork::kMemory && op.phase != OpPhase::kOptimizer;
+  const bool fused = compiled && !computes(op.work) && op.phase != OpPhase::kOptimizer;
   const double share = fused ? kCompiled.memory : 1;
   const double memory = share * (op.read + op.written) / (kPerGiga * e.memory * chip.gb_per_s);
   const double kernel = share * kernel_seconds(op.work);
   if (!computes(op.work)) return memory + kernel;
   const Peak peak = dtype_peak(chip, op.dtype);
-  const double compute =
-      op.flop / (kPerTera * share_of_peak(op.work, e, peak.tensor) * peak.tflop_per_s);
   const double layout = peak.tensor && op.op.ends_with("_nchw") ? kNchwPasses * memory : 0;
-  return p_sum(compute, memory, kRooflinePower) + layout + kernel;
+  return p_sum(compute_seconds(op, e, peak), memory, kRooflinePower) + layout + kernel;
 }
 
 // Names the operations without a rate that take the longest.

@@ -26,6 +26,9 @@ const Efficiency& efficiency(std::string_view name) {
   return *std::ranges::find(kEfficiencies, "any", &Efficiency::generation);
 }
 
+// Of an operation that would take `full` seconds if it filled the chip.
+double sized(double full, double size) { return full * (1 + kSizeLoss * size / (full + size)); }
+
 double root(double a, double b, double p) {
   return std::pow(std::pow(a, p) + std::pow(b, p), 1 / p);
 }
@@ -44,14 +47,16 @@ double gpu_seconds(const nlohmann::json& op, const std::string& device, bool com
 TEST(OpTime, IsThatOfTheFormula) {
   const ChipPeak& a100 = chip("A100");
   const Efficiency& e = efficiency("A100");
-  const double compute = 1e12 / (1e12 * e.product_tensor * a100.bf16);
+  const double compute = sized(1 / (e.product_tensor * a100.bf16), kSizeSeconds.product);
   const double memory = 5e9 / (1e9 * e.memory * a100.gb_per_s);
   EXPECT_NEAR(gpu_seconds(op_json("product", "bf16", 1e12, 5e9, "forward"), "A100"),
               root(compute, memory, kRooflinePower) + kKernelSeconds.product, 1e-12);
   EXPECT_NEAR(gpu_seconds(op_json("memory", "f32", 1e12, 5e9, "forward"), "A100"),
               memory + kKernelSeconds.memory, 1e-12);
   EXPECT_NEAR(gpu_seconds(op_json("convolution", "f32", 1e12, 0, "forward"), "A100"),
-              1 / (e.convolution_plain * a100.f32) + kKernelSeconds.convolution, 1e-12);
+              sized(1 / (e.convolution_plain * a100.f32), kSizeSeconds.convolution) +
+                  kKernelSeconds.convolution,
+              1e-12);
   EXPECT_NEAR(gpu_seconds(op_json("attention", "f16", 1e12, 0, "forward"), "A100"),
               1 / (e.attention_tensor * a100.f16) + kKernelSeconds.attention, 1e-12);
 }
@@ -62,6 +67,11 @@ TEST(OpTime, ConvolutionsOnTensorCoresChangeTheLayout) {
   op["op"] = "convolution_nchw";
   const double memory = 1 / (efficiency("A100").memory * chip("A100").gb_per_s);
   EXPECT_NEAR(gpu_seconds(op, "A100") - without, kNchwPasses * memory, 1e-12);
+  op["op"] = "convolution_grouped_nchw";
+  op["flop"] = 1e15;
+  const double grouped = gpu_seconds(op, "A100");
+  op["op"] = "convolution_nchw";
+  EXPECT_NEAR(gpu_seconds(op, "A100") / grouped, kGroupedNchw, 0.01);
   op["dtype"] = "f32";
   const double plain = gpu_seconds(op, "A100");
   op["op"] = "convolution";
@@ -76,9 +86,11 @@ TEST(OpTime, ADtypeWithoutUnitsCountsAsF32) {
     EXPECT_EQ(product(dtype, "V100"), product("f32", "V100")) << dtype;
   EXPECT_EQ(product("f8", "A100"), product("f16", "A100"));
   EXPECT_LT(product("f16", "V100"), product("f32", "V100"));
-  EXPECT_NEAR(product("f16", "Tesla P100-SXM2-16GB"),
-              10 / (efficiency("P100").product_plain * chip("P100").f16) + kKernelSeconds.product,
-              1e-9);
+  EXPECT_NEAR(
+      product("f16", "Tesla P100-SXM2-16GB"),
+      sized(10 / (efficiency("P100").product_plain * chip("P100").f16), kSizeSeconds.product) +
+          kKernelSeconds.product,
+      1e-9);
 }
 
 TEST(OpTime, TheChipWithTheMostWordsCounts) {
