@@ -17,17 +17,16 @@
 //   "tensor" counts for tf32, f16, bf16 and f8. "plain" counts for other dtypes, and for all dtypes
 //   of Kepler, Maxwell and Pascal. It may exceed 1: Winograd's convolutions need fewer FLOP.
 // Layouts. If the efficiency is a "tensor" one and the operation's name ends with "_nchw", layout =
-//   kNchwPasses * memory, else 0. If the name ends with "_grouped_nchw" and the dtype counts as f16
-//   or bf16, full is also divided by kGroupedNchw.
+//   kNchwPasses * memory, else 0.
 // Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16
-//   and f64 count as f32, as all integers do. The efficiency is that of the dtype that it counts
-//   as.
+//   and f64 count as f32, as all integers do. So does the efficiency.
 // Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" and "unknown" of the
 //   forward and backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
 // Names. A chip is a device if all words of its name are words of the device's name, without case.
 //   Words are divided by spaces and dashes. If there are several, that with the most words counts.
-// Intervals. kKnownChip if the chip has rows, else kNewChip. Both hold 90 % of the ratios of the
-//   measured step to the predicted one, in sources (chips) that the fit had left out.
+// Intervals. kHostBound if host > gpu / 2: hosts differ most. Else kKnownChip if the chip has rows,
+//   else kNewChip. They hold 90 % of the ratios of the measured step to the predicted one, in
+//   sources (kNewChip: sources and chips) that the fit had left out.
 #pragma once
 
 #include <string_view>
@@ -169,31 +168,31 @@ constexpr ChipPeak kChipPeaks[] = {
 };
 
 constexpr Efficiency kEfficiencies[] = {
-    {"any", 0.7684, 0.7309, 0.8932, 0.5309, 0.4, 0.337, 0.7189},
-    {"Ada", 0.7684, 0.7057, 0.8932, 0.5382, 0.4, 0.337, 0.7338},
-    {"Ampere", 0.7684, 0.7385, 0.8932, 0.5231, 0.4, 0.337, 0.6633},
-    {"Ampere RTX", 0.7684, 0.7039, 0.8932, 0.5479, 0.4, 0.337, 0.7544},
-    {"Blackwell", 0.7684, 0.7279, 0.8932, 0.5151, 0.4, 0.337, 0.5406},
-    {"GeForce", 0.7684, 0.8387, 0.8932, 0.6898, 0.4, 0.337, 0.9832},
-    {"Hopper", 0.7684, 0.7555, 0.8932, 0.5014, 0.4, 0.337, 0.6686},
-    {"Kepler", 0.7687, 0.7309, 0.6636, 0.5309, 0.4, 0.337, 0.6457},
-    {"Pascal", 0.8013, 0.7309, 1.053, 0.5309, 0.4, 0.337, 0.612},
-    {"Turing", 0.7662, 0.6935, 0.9051, 0.4996, 0.4, 0.337, 0.635},
-    {"Turing GeForce", 0.7467, 0.7702, 1.097, 0.5483, 0.4, 0.337, 0.7884},
-    {"Volta", 0.7786, 0.7402, 1.025, 0.4881, 0.4, 0.337, 0.8066},
-    {"CDNA", 0.7684, 0.5116, 0.8932, 0.3716, 0.4, 0.2359, 0.7189},
+    {"any", 0.7679, 0.7155, 0.891, 0.5429, 0.4, 0.3417, 0.7277},
+    {"Ada", 0.7679, 0.6852, 0.891, 0.5517, 0.4, 0.3417, 0.7507},
+    {"Ampere", 0.7679, 0.7213, 0.891, 0.5406, 0.4, 0.3417, 0.6789},
+    {"Ampere RTX", 0.7679, 0.676, 0.891, 0.5671, 0.4, 0.3417, 0.7823},
+    {"Blackwell", 0.7679, 0.71, 0.891, 0.5286, 0.4, 0.3417, 0.5499},
+    {"GeForce", 0.7679, 0.8305, 0.891, 0.6995, 0.4, 0.3417, 0.9987},
+    {"Hopper", 0.7679, 0.7294, 0.891, 0.5196, 0.4, 0.3417, 0.6859},
+    {"Kepler", 0.7682, 0.7155, 0.6606, 0.5429, 0.4, 0.3417, 0.6548},
+    {"Pascal", 0.8005, 0.7155, 1.047, 0.5429, 0.4, 0.3417, 0.617},
+    {"Turing", 0.7596, 0.671, 0.8913, 0.5177, 0.4, 0.3417, 0.6522},
+    {"Turing GeForce", 0.7456, 0.7565, 1.092, 0.5614, 0.4, 0.3417, 0.8},
+    {"Volta", 0.785, 0.7411, 1.042, 0.4819, 0.4, 0.3417, 0.7733},
+    {"CDNA", 0.7679, 0.5008, 0.891, 0.38, 0.4, 0.2392, 0.7277},
 };
 
-constexpr KernelSeconds kKernelSeconds = {4e-06, 8.409e-06, 8.015e-06, 3.063e-06};
-constexpr SizeSeconds kSizeSeconds = {4.378e-05, 3.997e-05};
+constexpr KernelSeconds kKernelSeconds = {4e-06, 8.403e-06, 8.014e-06, 3.074e-06};
+constexpr SizeSeconds kSizeSeconds = {4.436e-05, 4.018e-05};
 constexpr double kSizeLoss = 4;
-constexpr double kHostOpSeconds = 2.033e-05;
-constexpr double kNchwPasses = 1.221;
-constexpr double kGroupedNchw = 0.2408;
+constexpr double kHostOpSeconds = 2.009e-05;
+constexpr double kNchwPasses = 1.501;
 constexpr double kRooflinePower = 3;
 constexpr double kOverlapPower = 2;
-constexpr CompiledShare kCompiled = {0.3339, 0.3015};
-constexpr OpInterval kKnownChip = {0.6843, 1.839, 509};
-constexpr OpInterval kNewChip = {0.7476, 1.622, 509};
+constexpr CompiledShare kCompiled = {0.3492, 0.3008};
+constexpr OpInterval kKnownChip = {0.6976, 1.71, 451};
+constexpr OpInterval kNewChip = {0.7359, 1.711, 451};
+constexpr OpInterval kHostBound = {0.7437, 1.83, 58};
 
 }  // namespace howmany::reports

@@ -8,7 +8,7 @@ The header of the file states the model. Its parameters are fitted to the logari
 outliers (soft L1 beyond 20 %). A row weighs 1 / sqrt(rows of its source and chip). Factors of a generation are pulled to 1
 by a normal prior.
 
-Left out, one at a time: all rows of a source, of a chip, of a model. The interval of a left-out group holds 90 % of the
+Left out, one at a time: all rows of a source, of a chip, of a model, of a source and a chip. The interval of a left-out group holds 90 % of the
 ratios of all other left-out rows (split-conformal, each group weighs the same): its coverage is that of rows that neither
 the fit nor the interval has seen. Beside it: FLOP over 40 % of the peak, and the preset of reports/predict/chip_rates.h.
 """
@@ -34,12 +34,12 @@ WORKS = ("product", "convolution", "attention", "memory")
 EFFICIENCIES = {"product_plain": 0.75, "product_tensor": 0.65, "convolution_plain": 0.6, "convolution_tensor": 0.45,
                 "attention_plain": 0.4, "attention_tensor": 0.4, "memory": 0.8}  # fmt: skip
 BY_GENERATION = ("product_tensor", "convolution_plain", "convolution_tensor", "memory", "product_plain")
-OTHERS = {"size_product": 5e-5, "size_convolution": 5e-5, "nchw_passes": 1.0, "grouped_nchw": 0.2, "kernel_product": 4e-6, "kernel_convolution": 8e-6, "kernel_attention": 8e-6,
+OTHERS = {"size_product": 5e-5, "size_convolution": 5e-5, "nchw_passes": 1.0, "kernel_product": 4e-6, "kernel_convolution": 8e-6, "kernel_attention": 8e-6,
           "kernel_memory": 3e-6, "host_op": 12e-6, "compiled_memory": 0.5, "compiled_host": 0.3}  # fmt: skip
 PRIOR = {"size_product": 0.7, "size_convolution": 0.7, "product_plain": 0.15, "product_tensor": 0.15, "convolution_plain": 0.2, "convolution_tensor": 0.2, "memory": 0.1,
          "attention_plain": 0.3, "attention_tensor": 0.3, "kernel_product": 0.2, "kernel_convolution": 0.2,
          "kernel_attention": 0.2, "kernel_memory": 0.2, "host_op": 0.7, "compiled_host": 0.3, "compiled_memory": 0.4,
-         "nchw_passes": 0.5, "grouped_nchw": 0.5}  # fmt: skip
+         "nchw_passes": 0.5}  # fmt: skip
 # The best product of MI300X and MI325X is 51 and 60 % of its peak, those of A100 to GB200 are 73 to 87 %:
 # stas00/ml-engineering@744d01e18b:compute/accelerator/README.md#L348. AMD's chips have no row.
 WITHOUT_ROWS = {"CDNA": 0.7}
@@ -105,7 +105,6 @@ class Table:
             peak, units = peak_and_class(chip, kind["dtype"]) if work != "memory" else (1e12, "")
             efficiency = "memory" if work == "memory" else f"{work}_{units}"
             nchw = units == "tensor" and kind["op"].endswith("_nchw")
-            grouped = nchw and kind["op"].endswith("_grouped_nchw") and kind["dtype"] != "tf32"
             columns["flop_s"].append(kind["flop"] / peak if work != "memory" else 0)
             columns["byte_s"].append((kind["read"] + kind["written"]) / (1e9 * float(chip["gb_per_s"])))
             columns["n"].append(n)
@@ -118,7 +117,6 @@ class Table:
             columns["size"].append(self.at[f"size_{work}"] if sized else -1)
             columns["sized"].append(1.0 if sized else 0.0)
             columns["nchw"].append(nchw)
-            columns["grouped"].append(grouped)
             columns["compiled"].append(row["compiled"] == "1" and work == "memory" and kind["phase"] != "optimizer")
 
     def start(self):
@@ -130,8 +128,7 @@ class Table:
         gpu, host."""
         values = np.append(np.exp(x), 1.0)  # place -1: no factor
         c, at = self.columns, self.at
-        grouped = np.where(c["grouped"], values[at["grouped_nchw"]], 1.0)
-        compute = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]] * grouped)
+        compute = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]])
         tau = values[c["size"]] * c["sized"]
         compute = compute * (1 + SIZE_LOSS * tau / (compute + tau + 1e-30))
         memory = c["byte_s"] / (values[at["memory"]] * values[c["memory_factor"]])
@@ -149,8 +146,7 @@ class Table:
         """Returns d log(compute) / d log(1 / efficiency) and / d log(size) of each operation."""
         values = np.append(np.exp(x), 1.0)
         c = self.columns
-        grouped = np.where(c["grouped"], values[self.at["grouped_nchw"]], 1.0)
-        plain = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]] * grouped) + 1e-30
+        plain = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]]) + 1e-30
         tau = values[c["size"]] * c["sized"]
         whole = 1 + SIZE_LOSS * tau / (plain + tau)
         return ((1 + SIZE_LOSS * (tau / (plain + tau)) ** 2) / whole,
@@ -171,7 +167,6 @@ class Table:
         changes = [(c["efficiency"], of_rate), (c["factor"], of_rate), (c["size"], core * computing * by_size), (memory, -by_memory - layout),
                    (c["memory_factor"], -by_memory - layout), (c["kernel"], kernel),
                    (np.full(len(core), at["nchw_passes"]), layout),
-                   (np.full(len(core), at["grouped_nchw"]), np.where(c["grouped"], of_rate, 0)),
                    (np.full(len(core), at["compiled_memory"]), np.where(c["compiled"], by_memory + kernel, 0))]  # fmt: skip
         result = np.zeros((len(gpu), width))
         for place, change in changes:
@@ -217,6 +212,18 @@ def left_out(table, column, first):
     for group in sorted(set(groups)):
         out = groups == group
         x = table.fit(~out, first)
+        ratios[out] = np.log(table.seconds[out] / table.predicted(x)[out])
+    return ratios, groups
+
+
+def left_out_pairs(table, first):
+    """The same for each pair of source and chip, by a fit to rows that have neither."""
+    sources, chips = (np.array([row[column] for row in table.rows]) for column in ("source", "chip"))
+    groups = np.array([f"{source} {chip}" for source, chip in zip(sources, chips, strict=True)])
+    ratios = np.zeros(len(groups))
+    for source, chip in sorted(set(zip(sources, chips, strict=True))):
+        out = (sources == source) & (chips == chip)
+        x = table.fit((sources != source) & (chips != chip), first)
         ratios[out] = np.log(table.seconds[out] / table.predicted(x)[out])
     return ratios, groups
 
@@ -338,28 +345,44 @@ def main():
     old, known = preset(rows)
     line_of("today's preset, where it answers", old)
     found = {}
+    real = np.array([row["source"] not in ("ryujaehun", "u39kun") and row["framework"].startswith("PyTorch") for row in rows])
     for column in ("source", "chip", "model"):
         ratios, groups = left_out(table, column, x)
         found[column] = (ratios, groups)
         line_of(f"left out: {column}", ratios, groups)
         mine = np.array([row in known for row in rows])
         line_of("  of the preset's rows", ratios[mine])
+        line_of("  of real training programs", ratios[real], groups[real])
+    found["source and chip"] = left_out_pairs(table, x)
+    line_of("left out: source and chip", *found["source and chip"])
+    *_, gpu, host = table.parts(x)
+    held = intervals(found, host > gpu / 2)
     if len(arguments) == 4:
-        write(arguments[3], rows, chips, values, efficiencies, found)
+        write(arguments[3], rows, chips, values, efficiencies, held)
 
 
-def write(path, rows, chips, values, efficiencies, found):
+def intervals(found, bound):
+    """Returns {interval of the header: (low, high, rows)}; `bound` is true for rows that the host holds up."""
+    (sources, by_source), (pairs, _) = found["source"], found["source and chip"]
+    parts = {"known": (sources, by_source, ~bound), "new": (pairs, by_source, ~bound),
+             "host_bound": (sources, by_source, bound)}  # fmt: skip
+    result = {}
+    for name, (ratios, groups, chosen) in parts.items():
+        line_of(f"interval of {name}", ratios[chosen], groups[chosen])
+        result[name] = (*np.exp(interval(ratios[chosen], groups[chosen])), chosen.sum())
+    return result
+
+
+def write(path, rows, chips, values, efficiencies, held):
     counts = {chip: (sum(row["chip"] == chip for row in rows), len({row["source"] for row in rows if row["chip"] == chip}))
               for chip in chips}  # fmt: skip
-    low, high = np.exp(interval(*found["source"]))
-    new_low, new_high = np.exp(interval(*found["chip"]))
     fit = {
         "rows": len(rows), "sources": len({row["source"] for row in rows}), "efficiencies": efficiencies,
         "size_s": {work: values[f"size_{work}"] for work in WORKS[:2]}, "size_loss": SIZE_LOSS,
         "kernel_s": {work: values[f"kernel_{work}"] for work in WORKS}, "host_op_s": values["host_op"],
-        "roofline_power": ROOFLINE, "overlap_power": OVERLAP, "nchw_passes": values["nchw_passes"], "grouped_nchw": values["grouped_nchw"],
+        "roofline_power": ROOFLINE, "overlap_power": OVERLAP, "nchw_passes": values["nchw_passes"],
         "compiled": {"memory": values["compiled_memory"], "host": values["compiled_host"]},
-        "known": (low, high, len(rows)), "new": (new_low, new_high, len(rows)),
+        **held,
     }  # fmt: skip
     date = datetime.datetime.now(datetime.UTC).date()
     pathlib.Path(path).write_text(header(date, fit, list(chips.values()), counts), encoding="utf-8")

@@ -20,16 +20,16 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 //   "tensor" counts for tf32, f16, bf16 and f8. "plain" counts for other dtypes, and for all dtypes
 //   of Kepler, Maxwell and Pascal. It may exceed 1: Winograd's convolutions need fewer FLOP.
 // Layouts. If the efficiency is a "tensor" one and the operation's name ends with "_nchw", layout =
-//   kNchwPasses * memory, else 0. If the name ends with "_grouped_nchw" and the dtype counts as f16
-//   or bf16, full is also divided by kGroupedNchw.
+//   kNchwPasses * memory, else 0.
 // Peaks. 0 means that the chip has no units for the dtype. Then f8 counts as f16; tf32, f16, bf16
-//   and f64 count as f32, as all integers do. The efficiency is that of the dtype that it counts as.
+//   and f64 count as f32, as all integers do. So does the efficiency.
 // Compiled steps. If torch.compile was called, bytes and kernel_s of "memory" and "unknown" of the
 //   forward and backward pass are multiplied by kCompiled.memory, and host_ops by kCompiled.host.
 // Names. A chip is a device if all words of its name are words of the device's name, without case.
 //   Words are divided by spaces and dashes. If there are several, that with the most words counts.
-// Intervals. kKnownChip if the chip has rows, else kNewChip. Both hold 90 % of the ratios of the
-//   measured step to the predicted one, in sources (chips) that the fit had left out.
+// Intervals. kHostBound if host > gpu / 2: hosts differ most. Else kKnownChip if the chip has rows,
+//   else kNewChip. They hold 90 % of the ratios of the measured step to the predicted one, in sources
+//   (kNewChip: sources and chips) that the fit had left out.
 #pragma once
 
 #include <string_view>
@@ -89,8 +89,8 @@ KINDS = ("product_plain", "product_tensor", "convolution_plain", "convolution_te
 
 
 def header(date, fit, chips, counts):
-    """`fit` has efficiencies {generation: {kind: value}}, kernel_s {work: s}, host_op_s, roofline_power,
-    overlap_power, compiled {memory, host}, known and new (low, high, rows), rows and sources. `counts` is
+    """`fit` has efficiencies {generation: {kind: value}}, kernel_s and size_s {work: s}, size_loss, nchw_passes, host_op_s, roofline_power,
+    overlap_power, compiled {memory, host}, known, new and host_bound (low, high, rows), rows and sources. `counts` is
     {chip: (rows, sources)}."""
     lines = [HEAD.format(date=date, rows=fit["rows"], sources=fit["sources"]), SHAPE.strip(), ""]
     lines.append("constexpr ChipPeak kChipPeaks[] = {")
@@ -108,11 +108,11 @@ def header(date, fit, chips, counts):
               f"constexpr double kSizeLoss = {number(fit['size_loss'])};",
               f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
               f"constexpr double kNchwPasses = {number(fit['nchw_passes'])};",
-              f"constexpr double kGroupedNchw = {number(fit['grouped_nchw'])};",
               f"constexpr double kRooflinePower = {number(fit['roofline_power'])};",
               f"constexpr double kOverlapPower = {number(fit['overlap_power'])};",
               f"constexpr CompiledShare kCompiled = {{{number(compiled['memory'])}, {number(compiled['host'])}}};"]  # fmt: skip
-    for name, (low, high, rows) in (("kKnownChip", fit["known"]), ("kNewChip", fit["new"])):
+    for name, (low, high, rows) in (("kKnownChip", fit["known"]), ("kNewChip", fit["new"]),
+                                     ("kHostBound", fit["host_bound"])):  # fmt: skip
         lines.append(f"constexpr OpInterval {name} = {{{number(low)}, {number(high)}, {rows}}};")
     lines += ["", "}  // namespace howmany::reports", ""]
     return "\n".join(lines)

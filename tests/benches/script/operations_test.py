@@ -40,8 +40,8 @@ class Operations(programs.TestCase):
                                     4 * (x + weight + 16)])
 
     def test_a_convolution_on_tensor_cores_says_whether_they_need_another_layout(self):
-        self.assertEqual([self.found[one][0][0] for one in ("nchw", "nhwc", "depthwise")],
-                         ["convolution_grouped_nchw", "convolution", "convolution_nchw"])
+        self.assertEqual([self.found[one][0][0] for one in ("nchw", "nhwc", "nhwc_weight")],
+                         ["convolution_nchw", "convolution", "convolution"])
 
     def test_batch_norm_reads_its_input_twice(self):
         read, written = self.found["batch_norm"][-1][4:]

@@ -6,7 +6,7 @@ products in the backward pass, causal attention counts half, and fused recurrent
 Bytes count each distinct tensor once as an input and once as an output. An expanded tensor counts its real elements.
 Batch and group norm read their inputs twice, for the statistics and for the result.
 Operations that gather or scatter count only the elements that they touch. The name of a convolution on tensor cores ends
-with _nchw if its input is not channels-last.
+with _nchw if neither its input nor its weight is channels-last.
 """
 
 import functools
@@ -74,7 +74,7 @@ def operation_of(func, args, kwargs, result):
     flop = _flop(func, about, args, kwargs, result)
     read, wrote = _traffic(about.name, inputs, written, results)
     dtype = _compute_dtype(about.work, inputs or results)
-    suffix = _layout(about.name, args, dtype, inputs) if about.work == CONVOLUTION else ""
+    suffix = _layout(about.name, dtype, inputs) if about.work == CONVOLUTION else ""
     return Operation(about.name + suffix, about.work, dtype, float(flop), read, wrote)
 
 
@@ -281,16 +281,16 @@ def _compute_dtype(work, tensors):
     return DTYPES.get(dtype, str(dtype).removeprefix("torch.").replace("float", "f"))
 
 
-def _layout(name, args, dtype, inputs):
+def _layout(name, dtype, inputs):
     """Returns "_nchw" if tensor cores need another layout: cuDNN then copies the input and the result of the convolution.
-    "_grouped_nchw" if it has several groups of several channels: then cuDNN has no fast kernel for f16."""
-    images, weight = inputs[0:2] if "backward" not in name else inputs[1:3]
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    if dtype not in TENSOR_CORES or (
-            images.dim() in formats and images.is_contiguous(memory_format=formats[images.dim()])):  # fmt: skip
-        return ""
-    groups = next((one for one in reversed(args) if type(one) is int), 1)
-    return "_grouped_nchw" if groups > 1 and weight.shape[1] > 1 else "_nchw"
+    As in PyTorch, it is channels-last if the input or the weight is: meta tensors lose the layout of the input."""
+    images, weight = inputs[1:3] if "backward" in name else inputs[:2]
+    return "_nchw" if dtype in TENSOR_CORES and not (_is_channels_last(images) or _is_channels_last(weight)) else ""
+
+
+def _is_channels_last(tensor):
+    strides = tensor.stride()
+    return tensor.dim() >= 4 and strides[1] == 1 and strides[-1] == tensor.shape[1]
 
 
 def _allows_tf32(work):

@@ -63,7 +63,7 @@ print(json.dumps({
     "convolution_backward": trained(convolution, tensor(2, 8, 10, 10)),
     "nchw": of(convolution.half(), tensor(2, 8, 10, 10, dtype=F16)),
     "nhwc": of(convolution.half(), tensor(2, 8, 10, 10, dtype=F16).to(memory_format=torch.channels_last)),
-    "depthwise": of(nn.Conv2d(8, 8, 3, groups=8, device="meta", dtype=F16), tensor(2, 8, 10, 10, dtype=F16)),
+    "nhwc_weight": of(convolution.half().to(memory_format=torch.channels_last), tensor(2, 8, 10, 10, dtype=F16)),
     "batch_norm": of(nn.BatchNorm2d(8, device="meta"), tensor(2, 8, 10, 10)),
     "attention": attention(False),
     "causal": attention(True),
