@@ -21,7 +21,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-KNOWN = 1 << 16  # elements
+KNOWN, MADE_UP = 1 << 16, 1 << 26  # elements
 aten = torch.ops.aten
 device_of = torch._C.TensorBase.device.__get__
 _float_types = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -184,7 +184,27 @@ class Pretended(TorchDispatchMode):
                 if isinstance(one, torch.Tensor):
                     self._marked.add(one)
             return result
-        return func(*self._emptied(args), **self._emptied(self._placed(kwargs)))
+        if func is aten._pack_padded_sequence.default:  # the lengths are those of the CPU
+            return func(self._emptied(args[0]), *args[1:], **kwargs)
+        try:
+            return func(*self._emptied(args), **self._emptied(self._placed(kwargs)))
+        except NotImplementedError:  # it has no rule for shapes
+            return self._by_values(func, args, kwargs)
+
+    def _by_values(self, func, args, kwargs):
+        """Returns the shapes of a real operation with values that are made up."""
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        if sum(t.numel() for t in tensors) > MADE_UP:
+            raise Refused(f"PyTorch does not know the shapes of {func}")
+        self._made_up(func)
+
+        def real(value):
+            if not isinstance(value, torch.Tensor) or not self.without_values(value):
+                return value
+            return torch.ones(value.shape, dtype=value.dtype) if _known(value) is None else _known(value)
+
+        placed = {k: "cpu" if k == "device" else v for k, v in kwargs.items()}
+        return self._emptied(func(*tree_map(real, args), **tree_map(real, placed)))
 
     def _placed(self, kwargs):
         device = "cpu" if self.real else "meta"

@@ -158,8 +158,8 @@ def _on_tensors(mode):
             mode.to_host = False
 
     def placed(word):
-        if mode.inside:  # the state of the random numbers, of DTensor
-            return cpu if isinstance(word, (str, torch.device)) else word
+        if mode.inside:  # DTensor moves the state of its random numbers
+            return cpu if _with_index(word) == gpu else word
         if isinstance(word, int) and not isinstance(word, bool):
             return gpu
         return torch.device(_with_index(word)) if isinstance(word, (str, torch.device)) else word
@@ -225,7 +225,8 @@ def _on_questions(mode):
 
 def _with_index(device):
     """C++ asks CUDA for the index if there is none."""
-    return torch.device("cuda", 0) if device is not None and torch.device(device).type == "cuda" else device
+    is_name = isinstance(device, (str, torch.device))
+    return torch.device("cuda", 0) if is_name and torch.device(device).type == "cuda" else device
 
 
 def _on_constructors():
@@ -238,6 +239,7 @@ def _on_constructors():
 
         return call
 
+    _device._device_constructors()  # keeps the functions of C++, which `with torch.device()` looks for
     for name in ("tensor", "as_tensor", "asarray"):
         setattr(torch, name, indexed(getattr(torch, name)))
     context = _device.DeviceContext
@@ -289,6 +291,7 @@ def _on_compilers(compiled):
 
     torch.compile = compile
     torch.nn.Module.compile = compile_module
+    torch.jit.script = lambda function, *args, **kwargs: function  # it would compile what is replaced here
 
 
 def install(mode, device, compiled):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """pretended.py KIND: trains on a GPU that is not here, as users' scripts do. Asserts what such a script sees."""
 
+import copy
 import os
 import sys
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, ctc_loss, scaled_dot_product_attention
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.utils.data import DataLoader, TensorDataset
 
 BATCH, WIDTH, HIDDEN, CLASSES = 32, 128, 512, 10
@@ -106,6 +108,38 @@ def large():
         model(x).float().logsumexp(-1).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+
+
+def calls():
+    """What scripts call beside their model."""
+    device, model = torch.device("cuda"), layers().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    copied = copy.deepcopy(model)
+    assert next(copied.parameters()).is_cuda and next(copied.parameters()) is not next(model.parameters())
+    model.load_state_dict(model.state_dict())
+    with torch.device("cuda"):
+        assert torch.nn.Linear(2, 2).weight.is_cuda and torch.tensor([1.0]).is_cuda
+    torch.randn(3, device=device, generator=torch.Generator(device="cuda").manual_seed(1))
+    with torch.cuda.stream(torch.cuda.Stream()):
+        x = torch.randn(4, WIDTH).pin_memory().cuda(non_blocking=True)
+        x.record_stream(torch.cuda.current_stream())
+    assert torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False).is_cuda
+    scripted = torch.jit.script(torch.nn.Linear(WIDTH, 2).cuda())
+    assert torch.compile(scripted)(x).shape == (4, 2)
+    recurrent = torch.nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True).cuda()
+    packed = pack_padded_sequence(torch.randn(3, 5, 8, device=device), torch.tensor([5, 4, 3]), batch_first=True)
+    assert pad_packed_sequence(recurrent(packed)[0], batch_first=True)[0].shape == (3, 5, 32)
+    scores = torch.randn(20, 4, 10, device=device, requires_grad=True)
+    targets, lengths = torch.randint(1, 10, (4, 5), device=device), torch.full((4,), 20)
+    ctc_loss(scores.log_softmax(2), targets, lengths, torch.full((4,), 5)).backward()  # without a rule for shapes
+    assert scores.grad.shape == scores.shape
+    query = torch.randn(2, 4, 8, 16, device=device, dtype=torch.bfloat16)
+    assert scaled_dot_product_attention(query, query[:, :2], query[:, :2], enable_gqa=True).shape == query.shape
+    x[x > 0] = 0
+    assert x[x > 0].dim() == 1 and x.cpu().numpy().shape == (4, WIDTH)
+    for inputs, labels in batches():
+        cross_entropy(model(inputs.cuda()), labels.cuda()).backward()
+        optimizer.step()
 
 
 def shapes():
