@@ -16,15 +16,20 @@ import sys
 import time
 import traceback
 
-import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from keys import key_of
+
+try:
+    import torch
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+except ImportError as error:
+    print(f"count.py needs {error.name}", file=sys.stderr)
+    sys.exit(77)
 
 os.environ["TIMM_FUSED_ATTN"] = "0"  # rows of timm are older than fused attention
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "benches/script/torch_hook/howmany_hook"))
 from operations import operation_of  # noqa: E402
 
-KEY = ("model", "batch", "length", "precision", "channels_last", "compiled", "attention", "optimizer", "accumulation")
 LOWER = {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum",
          "__matmul__", "addbmm", "scaled_dot_product_attention"}  # fmt: skip
 HIGHER = {"softmax", "log_softmax", "layer_norm", "group_norm", "cross_entropy", "nll_loss", "mse_loss", "norm", "pow",
@@ -270,10 +275,6 @@ def one_step(counter, loss_of, optimizer, lower, row):
         counter.phase = "optimizer"
         if optimizer:
             optimizer.step()
-
-
-def key_of(row):
-    return "|".join(row[name] for name in KEY)
 
 
 def main():

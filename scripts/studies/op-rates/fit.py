@@ -22,10 +22,14 @@ import pathlib
 import re
 import sys
 
-import numpy as np
-from count import key_of
+try:
+    import numpy as np
+    from scipy.optimize import least_squares
+except ImportError as error:
+    print(f"fit.py needs {error.name}", file=sys.stderr)
+    sys.exit(77)
 from header import KINDS, header
-from scipy.optimize import least_squares
+from keys import key_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 TENSOR = {"tf32", "f16", "bf16", "f8"}
