@@ -3,8 +3,8 @@
 
 usage: count.py ROWS.csv COUNTS.json     (needs torch, torchvision, timm, transformers)
 
-COUNTS.json has {key of the row: {"kinds": [...], "order": [...], "host_ops": N, "samples": N}}. Rows that differ only in
-chip and rate share a key. A model that cannot be built is left out with a message.
+COUNTS.json has {key of the row: {"kinds": [...], "order": [...], "host_ops": N, "samples": N}}. Rows that differ only
+in chip and rate share a key. A model that cannot be built is left out with a message.
 """
 
 import contextlib
@@ -30,10 +30,41 @@ os.environ["TIMM_FUSED_ATTN"] = "0"  # rows of timm are older than fused attenti
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "benches/script/torch_hook/howmany_hook"))
 from operations import operation_of  # noqa: E402
 
-LOWER = {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum",
-         "__matmul__", "addbmm", "scaled_dot_product_attention"}  # fmt: skip
-HIGHER = {"softmax", "log_softmax", "layer_norm", "group_norm", "cross_entropy", "nll_loss", "mse_loss", "norm", "pow",
-          "exp", "log", "rsqrt", "cumsum", "prod", "sum", "softplus", "binary_cross_entropy_with_logits"}  # fmt: skip
+LOWER = {
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose2d",
+    "matmul",
+    "mm",
+    "bmm",
+    "addmm",
+    "baddbmm",
+    "einsum",
+    "__matmul__",
+    "addbmm",
+    "scaled_dot_product_attention",
+}
+HIGHER = {
+    "softmax",
+    "log_softmax",
+    "layer_norm",
+    "group_norm",
+    "cross_entropy",
+    "nll_loss",
+    "mse_loss",
+    "norm",
+    "pow",
+    "exp",
+    "log",
+    "rsqrt",
+    "cumsum",
+    "prod",
+    "sum",
+    "softplus",
+    "binary_cross_entropy_with_logits",
+}
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -42,7 +73,7 @@ def is_float(value):
 
 
 class Autocast(TorchFunctionMode):
-    """As torch.autocast of a GPU, which meta tensors lack. Casts of parameters are kept until the end of the forward."""
+    """As torch.autocast of a GPU, which meta tensors lack. Casts of parameters are kept for a forward pass."""
 
     def __init__(self, dtype):
         super().__init__()
@@ -129,7 +160,9 @@ class Gpt2(torch.nn.Module):
         return torch.nn.functional.dropout(torch.nn.functional.softmax(scores, dim=-1), self.dropout) @ v
 
     def forward(self, ids):
-        drop = lambda value: torch.nn.functional.dropout(value, self.dropout) if self.dropout else value
+        def drop(value):
+            return torch.nn.functional.dropout(value, self.dropout) if self.dropout else value
+
         batch, length = ids.shape
         x = drop(self.tokens(ids) + self.positions(torch.arange(length, device=ids.device)))
         for i, mix in enumerate(self.mixes):
@@ -152,14 +185,23 @@ def transformer(name, row):
         model = transformers.BartForConditionalGeneration(transformers.BartConfig(**attention))
         return model, lambda: model(input_ids=ids, labels=ids, use_cache=False).loss
     mask = torch.zeros(int(row["batch"]), 1, 1, length, dtype=DTYPES.get(row["precision"], torch.float32))
-    config = transformers.BertConfig(vocab_size=30528, hidden_size=1024 if large else 768,
-                                     num_hidden_layers=24 if large else 12, num_attention_heads=16 if large else 12,
-                                     intermediate_size=4096 if large else 3072, **attention)  # fmt: skip
+    config = transformers.BertConfig(
+        vocab_size=30528,
+        hidden_size=1024 if large else 768,
+        num_hidden_layers=24 if large else 12,
+        num_attention_heads=16 if large else 12,
+        intermediate_size=4096 if large else 3072,
+        **attention,
+    )
     if "squad" in name:
         model = transformers.BertForQuestionAnswering(config)
         places = torch.ones(int(row["batch"]), dtype=torch.int64)
-        return model, lambda: model(ids, attention_mask=mask, token_type_ids=ids, start_positions=places,
-                                    end_positions=places).loss  # fmt: skip
+        return (
+            model,
+            lambda: (
+                model(ids, attention_mask=mask, token_type_ids=ids, start_positions=places, end_positions=places).loss
+            ),
+        )
     model = transformers.BertForPreTraining(config)
     return model, lambda: pretraining_loss(model, ids, mask, 20 if length == 128 else 80)
 
@@ -184,7 +226,9 @@ def vision(name, row):
     elif arch == "resnext101_32x4d":
         import torchvision
 
-        model = torchvision.models.ResNet(torchvision.models.resnet.Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4)
+        model = torchvision.models.ResNet(
+            torchvision.models.resnet.Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4
+        )
     else:
         import torchvision
 
@@ -255,8 +299,7 @@ def counted(row):
             one_step(counter, loss_of, optimizer, lower, row)
     if row["optimizer"] in ("fused-adam", "lamb"):
         add_fused(counter, row, parameters)
-    return {"kinds": counter.kinds, "order": counter.order, "host_ops": counter.host_ops,
-            "samples": int(row["batch"])}  # fmt: skip
+    return {"kinds": counter.kinds, "order": counter.order, "host_ops": counter.host_ops, "samples": int(row["batch"])}
 
 
 def one_step(counter, loss_of, optimizer, lower, row):
@@ -291,7 +334,7 @@ def main():
             continue
         try:
             counts[key] = counted(row)
-        except Exception as error:  # noqa: BLE001: any model may fail
+        except Exception as error:  # any model may fail
             print(f"{key}: {error}", file=sys.stderr)
             if "--trace" in os.environ.get("COUNT_FLAGS", ""):
                 traceback.print_exc()

@@ -4,13 +4,14 @@
 usage: fit.py ROWS.csv COUNTS.json                   (needs numpy and scipy; COUNTS.json is count.py's)
        fit.py ROWS.csv COUNTS.json --header op_rates.h
 
-The header of the file states the model. Its parameters are fitted to the logarithms of the steps, with a loss that forgives
-outliers (soft L1 beyond 20 %). A row weighs 1 / sqrt(rows of its source and chip). Factors of a generation are pulled to 1
-by a normal prior.
+The header of op_rates.h states the model. Its parameters are fitted to the logarithms of the steps, with a loss that
+forgives outliers (soft L1 beyond 20 %). A row weighs 1 / sqrt(rows of its source and chip). Normal priors pull the
+factors of a generation to 1.
 
-Left out, one at a time: all rows of a source, of a chip, of a model, of a source and a chip. The interval of a left-out group holds 90 % of the
-ratios of all other left-out rows (split-conformal, each group weighs the same): its coverage is that of rows that neither
-the fit nor the interval has seen. Beside it: FLOP over 40 % of the peak, and the preset of reports/predict/chip_rates.h.
+Left out, one at a time: all rows of a source, of a chip, of a model, of a source and a chip. The interval of a group
+holds 90 % of the ratios of all other left-out rows (split-conformal, each group weighs the same): its coverage is that
+of rows that neither the fit nor the interval has seen. Two other lines show FLOP over 40 % of the peak, and the preset
+of reports/predict/chip_rates.h.
 """
 
 import collections
@@ -35,15 +36,47 @@ HERE = pathlib.Path(__file__).resolve().parent
 TENSOR = {"tf32", "f16", "bf16", "f8"}
 FALLBACK = {"tf32": "f32", "bf16": "f32", "f16": "f32", "f8": "f16", "f64": "f32"}
 WORKS = ("product", "convolution", "attention", "memory")
-EFFICIENCIES = {"product_plain": 0.75, "product_tensor": 0.65, "convolution_plain": 0.6, "convolution_tensor": 0.45,
-                "attention_plain": 0.4, "attention_tensor": 0.4, "memory": 0.8}  # fmt: skip
+EFFICIENCIES = {
+    "product_plain": 0.75,
+    "product_tensor": 0.65,
+    "convolution_plain": 0.6,
+    "convolution_tensor": 0.45,
+    "attention_plain": 0.4,
+    "attention_tensor": 0.4,
+    "memory": 0.8,
+}
 BY_GENERATION = ("product_tensor", "convolution_plain", "convolution_tensor", "memory", "product_plain")
-OTHERS = {"size_product": 5e-5, "size_convolution": 5e-5, "nchw_passes": 1.0, "kernel_product": 4e-6, "kernel_convolution": 8e-6, "kernel_attention": 8e-6,
-          "kernel_memory": 3e-6, "host_op": 12e-6, "compiled_memory": 0.5, "compiled_host": 0.3}  # fmt: skip
-PRIOR = {"size_product": 0.7, "size_convolution": 0.7, "product_plain": 0.15, "product_tensor": 0.15, "convolution_plain": 0.2, "convolution_tensor": 0.2, "memory": 0.1,
-         "attention_plain": 0.3, "attention_tensor": 0.3, "kernel_product": 0.2, "kernel_convolution": 0.2,
-         "kernel_attention": 0.2, "kernel_memory": 0.2, "host_op": 0.7, "compiled_host": 0.3, "compiled_memory": 0.4,
-         "nchw_passes": 0.5}  # fmt: skip
+OTHERS = {
+    "size_product": 5e-5,
+    "size_convolution": 5e-5,
+    "nchw_passes": 1.0,
+    "kernel_product": 4e-6,
+    "kernel_convolution": 8e-6,
+    "kernel_attention": 8e-6,
+    "kernel_memory": 3e-6,
+    "host_op": 12e-6,
+    "compiled_memory": 0.5,
+    "compiled_host": 0.3,
+}
+PRIOR = {
+    "size_product": 0.7,
+    "size_convolution": 0.7,
+    "product_plain": 0.15,
+    "product_tensor": 0.15,
+    "convolution_plain": 0.2,
+    "convolution_tensor": 0.2,
+    "memory": 0.1,
+    "attention_plain": 0.3,
+    "attention_tensor": 0.3,
+    "kernel_product": 0.2,
+    "kernel_convolution": 0.2,
+    "kernel_attention": 0.2,
+    "kernel_memory": 0.2,
+    "host_op": 0.7,
+    "compiled_host": 0.3,
+    "compiled_memory": 0.4,
+    "nchw_passes": 0.5,
+}
 # The best product of MI300X and MI325X is 51 and 60 % of its peak, those of A100 to GB200 are 73 to 87 %:
 # stas00/ml-engineering@744d01e18b:compute/accelerator/README.md#L348. AMD's chips have no row.
 WITHOUT_ROWS = {"CDNA": 0.7}
@@ -153,8 +186,10 @@ class Table:
         plain = c["flop_s"] / (values[c["efficiency"]] * values[c["factor"]]) + 1e-30
         tau = values[c["size"]] * c["sized"]
         whole = 1 + SIZE_LOSS * tau / (plain + tau)
-        return ((1 + SIZE_LOSS * (tau / (plain + tau)) ** 2) / whole,
-                SIZE_LOSS * tau * plain / (plain + tau) ** 2 / whole)  # fmt: skip
+        return (
+            (1 + SIZE_LOSS * (tau / (plain + tau)) ** 2) / whole,
+            SIZE_LOSS * tau * plain / (plain + tau) ** 2 / whole,
+        )
 
     def predicted(self, x):
         *_, gpu, host = self.parts(x)
@@ -168,10 +203,16 @@ class Table:
         of_rate = -core * computing * by_rate
         by_memory = core * (1 - computing)
         memory = np.full(len(core), at["memory"])
-        changes = [(c["efficiency"], of_rate), (c["factor"], of_rate), (c["size"], core * computing * by_size), (memory, -by_memory - layout),
-                   (c["memory_factor"], -by_memory - layout), (c["kernel"], kernel),
-                   (np.full(len(core), at["nchw_passes"]), layout),
-                   (np.full(len(core), at["compiled_memory"]), np.where(c["compiled"], by_memory + kernel, 0))]  # fmt: skip
+        changes = [
+            (c["efficiency"], of_rate),
+            (c["factor"], of_rate),
+            (c["size"], core * computing * by_size),
+            (memory, -by_memory - layout),
+            (c["memory_factor"], -by_memory - layout),
+            (c["kernel"], kernel),
+            (np.full(len(core), at["nchw_passes"]), layout),
+            (np.full(len(core), at["compiled_memory"]), np.where(c["compiled"], by_memory + kernel, 0)),
+        ]
         result = np.zeros((len(gpu), width))
         for place, change in changes:
             used = place >= 0
@@ -263,7 +304,9 @@ def errors(ratios):
 
 def line_of(name, ratios, groups=None):
     median, most, within = errors(ratios)
-    text = f"{name:<34} {len(ratios):>4} rows  error: median {median:5.1%}, 90 % {most:6.1%}; within 25 %: {within:4.0%}"
+    text = (
+        f"{name:<34} {len(ratios):>4} rows  error: median {median:5.1%}, 90 % {most:6.1%}; within 25 %: {within:4.0%}"
+    )
     if groups is not None:
         rows, by_group = coverage(ratios, groups)
         low, high = np.exp(interval(ratios, groups))
@@ -279,8 +322,9 @@ def forty_percent(rows, chips):
         for place in row["count"]["order"]:
             kind = row["count"]["kinds"][place]
             by_dtype[kind["dtype"]] += kind["flop"]
-        seconds = sum(flop / (0.4 * peak_and_class(chips[row["chip"]], dtype)[0])
-                      for dtype, flop in by_dtype.items() if flop)  # fmt: skip
+        seconds = sum(
+            flop / (0.4 * peak_and_class(chips[row["chip"]], dtype)[0]) for dtype, flop in by_dtype.items() if flop
+        )
         result.append(math.log(row["seconds"] / seconds))
     return np.array(result)
 
@@ -288,8 +332,12 @@ def forty_percent(rows, chips):
 def preset(rows):
     """log(measured / predicted) of the rows that chip_rates.h has a rate for, and those rows."""
     text = (HERE.parents[2] / "reports/predict/chip_rates.h").read_text(encoding="utf-8")
-    rates = {(chip, work, precision): float(rate) for chip, work, precision, rate in re.findall(
-        r'\{"([^"]+)", "(convolutions|products)", "(f32|mixed|tf32)", ([0-9.]+)', text)}  # fmt: skip
+    rates = {
+        (chip, work, precision): float(rate)
+        for chip, work, precision, rate in re.findall(
+            r'\{"([^"]+)", "(convolutions|products)", "(f32|mixed|tf32)", ([0-9.]+)', text
+        )
+    }
     result, known = [], []
     for row in rows:
         chip = row["chip"].replace(" 40GB", "")
@@ -332,8 +380,10 @@ def tables(table, chips):
         for group in sorted({row[column] for row in table.rows}):
             chosen = np.array([row[column] == group for row in table.rows])
             off = ratios[chosen]
-            print(f"    {group:<18} {chosen.sum():>4} rows  median ratio {math.exp(np.median(off)):.2f}, "
-                  f"median error {errors(off)[0]:.1%}")  # fmt: skip
+            print(
+                f"    {group:<18} {chosen.sum():>4} rows  median ratio {math.exp(np.median(off)):.2f}, "
+                f"median error {errors(off)[0]:.1%}"
+            )
     return x, values, efficiencies
 
 
@@ -349,7 +399,9 @@ def main():
     old, known = preset(rows)
     line_of("today's preset, where it answers", old)
     found = {}
-    real = np.array([row["source"] not in ("ryujaehun", "u39kun") and row["framework"].startswith("PyTorch") for row in rows])
+    real = np.array(
+        [row["source"] not in ("ryujaehun", "u39kun") and row["framework"].startswith("PyTorch") for row in rows]
+    )
     for column in ("source", "chip", "model"):
         ratios, groups = left_out(table, column, x)
         found[column] = (ratios, groups)
@@ -368,8 +420,11 @@ def main():
 def intervals(found, bound):
     """Returns {interval of the header: (low, high, rows)}; `bound` is true for rows that the host holds up."""
     (sources, by_source), (pairs, _) = found["source"], found["source and chip"]
-    parts = {"known": (sources, by_source, ~bound), "new": (pairs, by_source, ~bound),
-             "host_bound": (sources, by_source, bound)}  # fmt: skip
+    parts = {
+        "known": (sources, by_source, ~bound),
+        "new": (pairs, by_source, ~bound),
+        "host_bound": (sources, by_source, bound),
+    }
     result = {}
     for name, (ratios, groups, chosen) in parts.items():
         line_of(f"interval of {name}", ratios[chosen], groups[chosen])
@@ -378,16 +433,24 @@ def intervals(found, bound):
 
 
 def write(path, rows, chips, values, efficiencies, held):
-    counts = {chip: (sum(row["chip"] == chip for row in rows), len({row["source"] for row in rows if row["chip"] == chip}))
-              for chip in chips}  # fmt: skip
+    counts = {
+        chip: (sum(row["chip"] == chip for row in rows), len({row["source"] for row in rows if row["chip"] == chip}))
+        for chip in chips
+    }
     fit = {
-        "rows": len(rows), "sources": len({row["source"] for row in rows}), "efficiencies": efficiencies,
-        "size_s": {work: values[f"size_{work}"] for work in WORKS[:2]}, "size_loss": SIZE_LOSS,
-        "kernel_s": {work: values[f"kernel_{work}"] for work in WORKS}, "host_op_s": values["host_op"],
-        "roofline_power": ROOFLINE, "overlap_power": OVERLAP, "nchw_passes": values["nchw_passes"],
+        "rows": len(rows),
+        "sources": len({row["source"] for row in rows}),
+        "efficiencies": efficiencies,
+        "size_s": {work: values[f"size_{work}"] for work in WORKS[:2]},
+        "size_loss": SIZE_LOSS,
+        "kernel_s": {work: values[f"kernel_{work}"] for work in WORKS},
+        "host_op_s": values["host_op"],
+        "roofline_power": ROOFLINE,
+        "overlap_power": OVERLAP,
+        "nchw_passes": values["nchw_passes"],
         "compiled": {"memory": values["compiled_memory"], "host": values["compiled_host"]},
         **held,
-    }  # fmt: skip
+    }
     date = datetime.datetime.now(datetime.UTC).date()
     pathlib.Path(path).write_text(header(date, fit, list(chips.values()), counts), encoding="utf-8")
 

@@ -84,35 +84,58 @@ def line(*values):
 
 
 CHIP_NUMBERS = ("f64", "f32", "tf32", "f16", "bf16", "f8", "gb_per_s")
-KINDS = ("product_plain", "product_tensor", "convolution_plain", "convolution_tensor", "attention_plain",
-         "attention_tensor", "memory")  # fmt: skip
+KINDS = (
+    "product_plain",
+    "product_tensor",
+    "convolution_plain",
+    "convolution_tensor",
+    "attention_plain",
+    "attention_tensor",
+    "memory",
+)
 
 
 def header(date, fit, chips, counts):
-    """`fit` has efficiencies {generation: {kind: value}}, kernel_s and size_s {work: s}, size_loss, nchw_passes, host_op_s, roofline_power,
-    overlap_power, compiled {memory, host}, known, new and host_bound (low, high, rows), rows and sources. `counts` is
-    {chip: (rows, sources)}."""
+    """Returns the text of the header. `counts` is {chip: (rows, sources)}. `fit` has
+    efficiencies {generation: {kind: value}}, kernel_s and size_s {work: s}, compiled {memory, host},
+    known, new and host_bound (low, high, rows),
+    and the numbers size_loss, nchw_passes, host_op_s, roofline_power, overlap_power, rows, sources."""
     lines = [HEAD.format(date=date, rows=fit["rows"], sources=fit["sources"]), SHAPE.strip(), ""]
     lines.append("constexpr ChipPeak kChipPeaks[] = {")
     for chip in chips:
         rows, sources = counts.get(chip["name"], (0, 0))
-        lines.append(line(text(chip["name"]), text(chip["generation"]), *(chip[key] for key in CHIP_NUMBERS),
-                          str(rows), str(sources), text(chip["source"])))  # fmt: skip
+        lines.append(
+            line(
+                text(chip["name"]),
+                text(chip["generation"]),
+                *(chip[key] for key in CHIP_NUMBERS),
+                str(rows),
+                str(sources),
+                text(chip["source"]),
+            )
+        )
     lines += ["};", "", "constexpr Efficiency kEfficiencies[] = {"]
     for generation, values in fit["efficiencies"].items():
         lines.append(line(text(generation), *(number(values[kind]) for kind in KINDS)))
     kernel, compiled = fit["kernel_s"], fit["compiled"]
     kernels = ", ".join(number(kernel[work]) for work in ("product", "convolution", "attention", "memory"))
-    lines += ["};", "", f"constexpr KernelSeconds kKernelSeconds = {{{kernels}}};",
-              f"constexpr SizeSeconds kSizeSeconds = {{{', '.join(number(one) for one in fit['size_s'].values())}}};",
-              f"constexpr double kSizeLoss = {number(fit['size_loss'])};",
-              f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
-              f"constexpr double kNchwPasses = {number(fit['nchw_passes'])};",
-              f"constexpr double kRooflinePower = {number(fit['roofline_power'])};",
-              f"constexpr double kOverlapPower = {number(fit['overlap_power'])};",
-              f"constexpr CompiledShare kCompiled = {{{number(compiled['memory'])}, {number(compiled['host'])}}};"]  # fmt: skip
-    for name, (low, high, rows) in (("kKnownChip", fit["known"]), ("kNewChip", fit["new"]),
-                                     ("kHostBound", fit["host_bound"])):  # fmt: skip
+    lines += [
+        "};",
+        "",
+        f"constexpr KernelSeconds kKernelSeconds = {{{kernels}}};",
+        f"constexpr SizeSeconds kSizeSeconds = {{{', '.join(number(one) for one in fit['size_s'].values())}}};",
+        f"constexpr double kSizeLoss = {number(fit['size_loss'])};",
+        f"constexpr double kHostOpSeconds = {number(fit['host_op_s'])};",
+        f"constexpr double kNchwPasses = {number(fit['nchw_passes'])};",
+        f"constexpr double kRooflinePower = {number(fit['roofline_power'])};",
+        f"constexpr double kOverlapPower = {number(fit['overlap_power'])};",
+        f"constexpr CompiledShare kCompiled = {{{number(compiled['memory'])}, {number(compiled['host'])}}};",
+    ]
+    for name, (low, high, rows) in (
+        ("kKnownChip", fit["known"]),
+        ("kNewChip", fit["new"]),
+        ("kHostBound", fit["host_bound"]),
+    ):
         lines.append(f"constexpr OpInterval {name} = {{{number(low)}, {number(high)}, {rows}}};")
     lines += ["", "}  // namespace howmany::reports", ""]
     return "\n".join(lines)

@@ -5,8 +5,8 @@ FLOP are those of torch.utils.flop_counter, with three differences: convolutions
 products in the backward pass, causal attention counts half, and fused recurrent layers have a formula.
 Bytes count each distinct tensor once as an input and once as an output. An expanded tensor counts its real elements.
 Batch and group norm read their inputs twice, for the statistics and for the result.
-Operations that gather or scatter count only the elements that they touch. The name of a convolution on tensor cores ends
-with _nchw if neither its input nor its weight is channels-last.
+Operations that gather or scatter count only the elements that they touch.
+The name of a convolution on tensor cores ends with _nchw if neither its input nor its weight is channels-last.
 """
 
 import functools
@@ -282,7 +282,7 @@ def _compute_dtype(work, tensors):
 
 
 def _layout(name, dtype, inputs):
-    """Returns "_nchw" if tensor cores need another layout: cuDNN then copies the input and the result of the convolution.
+    """Returns "_nchw" if tensor cores need another layout: cuDNN then copies the input and the result.
     As in PyTorch, it is channels-last if the input or the weight is: meta tensors lose the layout of the input."""
     images, weight = inputs[1:3] if "backward" in name else inputs[:2]
     return "_nchw" if dtype in TENSOR_CORES and not (_is_channels_last(images) or _is_channels_last(weight)) else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the operations of a few modules and calls on meta tensors as JSON: name, work, dtype, FLOP, bytes read, written."""
+"""Prints the operations of modules and calls on meta tensors as JSON: name, work, dtype, FLOP, bytes read, written."""
 
 import json
 
