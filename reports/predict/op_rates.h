@@ -193,6 +193,6 @@ constexpr double kOverlapPower = 2;
 constexpr CompiledShare kCompiled = {0.3492, 0.3008};
 constexpr OpInterval kKnownChip = {0.6976, 1.71, 451};
 constexpr OpInterval kNewChip = {0.7359, 1.711, 451};
-constexpr OpInterval kHostBound = {0.7437, 1.83, 58};
+constexpr OpInterval kHostBound = {0.6903, 2.166, 58};
 
 }  // namespace howmany::reports

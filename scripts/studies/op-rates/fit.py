@@ -418,12 +418,13 @@ def main():
 
 
 def intervals(found, bound):
-    """Returns {interval of the header: (low, high, rows)}; `bound` is true for rows that the host holds up."""
+    """Returns {interval of the header: (low, high, rows)}; `bound` is true for rows that the host holds up. They are of
+    too few sources to weigh each the same."""
     (sources, by_source), (pairs, _) = found["source"], found["source and chip"]
     parts = {
         "known": (sources, by_source, ~bound),
         "new": (pairs, by_source, ~bound),
-        "host_bound": (sources, by_source, bound),
+        "host_bound": (pairs, np.arange(len(pairs)), bound),
     }
     result = {}
     for name, (ratios, groups, chosen) in parts.items():
