@@ -210,7 +210,7 @@ def _convolution_backward_flop(args):
 def _tensors(value, found):
     if isinstance(value, torch.Tensor):
         found.append(value)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, (list, tuple)):  # Python 3.9
         for one in value:
             _tensors(one, found)
     return found
@@ -227,7 +227,7 @@ def _bytes(tensor):
     """Those that it has in memory: dimensions of stride 0 repeat the same elements."""
     if tensor.layout is not torch.strided:
         return sum(_bytes(part) for part in _parts(tensor))
-    shape = [size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step != 0 or size == 0]
+    shape = [size for size, step in zip(tensor.shape, tensor.stride()) if step != 0 or size == 0]
     return int(math.prod(shape)) * tensor.element_size()
 
 
