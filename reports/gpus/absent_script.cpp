@@ -21,6 +21,7 @@
 #include "reports/gpus/absent.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/resolve.h"
+#include "reports/gpus/resolve_devices.h"
 #include "reports/predict/counted_steps.h"
 #include "reports/results/bench_file.h"
 #include "reports/results/machine.h"
@@ -182,7 +183,7 @@ bool of_absent_gpus_and_script(const Arguments& a) {
   if (a.command.empty() || !a.resume.empty() || a.cluster.empty() || !a.rate.empty() ||
       find_cluster(a.cluster).device == kCpuDevice)
     return false;
-  return a.devices.empty() && read_machine().gpus.empty();
+  return a.devices.empty() && gpus_of_this_job() == 0 && read_machine().gpus.empty();
 }
 
 std::optional<Forecast> predict_script(const Arguments& a) {

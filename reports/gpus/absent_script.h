@@ -12,13 +12,13 @@
 namespace howmany::reports {
 
 // True for the user's own command and a cluster of GPUs, if no GPU is here and no device is named.
-// Throws InputError if there is no such cluster.
+// A job with GPUs has some. Throws InputError if there is no such cluster.
 bool of_absent_gpus_and_script(const Arguments& arguments);
 
 // Counts the step alone and as one rank of a node, and predicts. Returns nullopt if it was
-// interrupted. Throws InputError with the reason
-// if nothing follows from the count, or if an argument is given that only a measurement can honour,
-// and std::runtime_error if the script does not take a step.
+// interrupted. Throws InputError with the reason if nothing follows from the count, or if an
+// argument is given that only a measurement can honour, and std::runtime_error if the script does
+// not take a step.
 std::optional<Forecast> predict_script(const Arguments& arguments);
 
 }  // namespace howmany::reports

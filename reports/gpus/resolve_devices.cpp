@@ -65,12 +65,12 @@ std::string why_no_gpu(const Machine& machine) {
 
 // Cores in place of the GPUs that a job has would answer another question.
 void refuse_missing_gpus(const Machine& machine) {
-  const char* const here = std::getenv("SLURM_GPUS_ON_NODE");
-  if (here == nullptr || std::atoi(here) < 1) return;
+  const int here = gpus_of_this_job();
+  if (here < 1) return;
   throw InputError(fmt::format(
       "the job has {} on this node (SLURM_GPUS_ON_NODE), and none can be used: {}. To measure "
       "cores, give --devices cpu:0,cpu:1",
-      number(std::atoi(here), "GPU"), why_no_gpu(machine)));
+      number(here, "GPU"), why_no_gpu(machine)));
 }
 
 // GPUs that are part of a processor are used only if --devices names them: PyTorch serves few.
@@ -116,6 +116,11 @@ void refuse_absent_gpus(const Machine& machine, const Request& request, bool of_
 }
 
 }  // namespace
+
+int gpus_of_this_job() {
+  const char* const here = std::getenv("SLURM_GPUS_ON_NODE");
+  return here == nullptr ? 0 : std::atoi(here);
+}
 
 std::string resolve_devices(const Arguments& arguments, const Machine& machine, Request& request) {
   const int cores = machine.usable_cores;

@@ -10,6 +10,9 @@
 
 namespace howmany::reports {
 
+// Returns the GPUs that Slurm gives this job on this node; 0 if there are none or this is no job.
+int gpus_of_this_job();
+
 // Sets the devices and the cores of each. Returns a sentence for the user: which GPUs are measured,
 // or why cores are although GPUs are here; empty if neither. Throws InputError if a GPU of the
 // request is not here or cannot be used, or if a job has GPUs and none can be used.

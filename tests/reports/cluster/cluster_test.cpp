@@ -50,6 +50,9 @@ TEST(Cluster, TheNodesMayBeThoseOfABuiltInOne) {
   const Cluster c = parsed(start + "\"a100x8\"\n" + kNetwork), a100 = find_cluster("a100x8");
   EXPECT_EQ(c.device, a100.device);
   EXPECT_EQ(c.memory_gb, a100.memory_gb);
+  EXPECT_FALSE(c.cores_per_node);
+  EXPECT_EQ(parsed("cores_per_node = 64\n" + start + "\"a100x8\"\n").cores_per_node, 64);
+  EXPECT_NE(reason("cores_per_node = 0\n" + start + "\"a100x8\"\n"), "");
   EXPECT_EQ(c.seconds(Collective::kAllReduce, 1e8, 8),
             a100.seconds(Collective::kAllReduce, 1e8, 8));
   EXPECT_EQ(c.network->gbit_per_s, 100);

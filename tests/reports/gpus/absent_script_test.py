@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import programs
+from fake import Fake
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "counted_script.py"
 
@@ -102,6 +103,14 @@ class AbsentScript(programs.TestCase):
         self.assert_refused(self.gpus(options=("--rounds", 3, "--out", "x")), "--rounds, --out")
         self.assert_refused(self.gpus(options=("--devices", "cpu:0")), "A100", "--devices")
         self.assert_refused(self.gpus(options=("--model", "mlp")), "--model")
+
+
+class WithGpus(Fake):
+    def test_nothing_is_counted_if_a_gpu_is_here(self):
+        words = ("gpus", "--cluster", "a100x4", "--up-to", 8, "--out", self.out, "--", sys.executable, SCRIPT, "{n}")
+        for environment, counts in (({}, True), ({"FAKE_GPUS": "1"}, False), ({"SLURM_GPUS_ON_NODE": "1"}, False)):
+            done = self.howmany(*words, **environment)
+            self.assertEqual("--out cannot be given" in done.err, counts, done)
 
 
 class Count(programs.TestCase):
