@@ -87,16 +87,15 @@ bool has_tensor_cores(const ChipPeak& chip) {
 
 struct Peak {
   double tflop_per_s = 0;
-  bool tensor = false, half = false;  // half: it counts as f16 or bf16
+  bool tensor = false;
 };
 
 Peak dtype_peak(const ChipPeak& chip, std::string_view dtype) {
   if (dtype == "f64" && chip.f64 > 0) return {chip.f64};
   if (dtype == "tf32" && chip.tf32 > 0) return {chip.tf32, true};
-  if (dtype == "bf16" && chip.bf16 > 0) return {chip.bf16, true, true};
+  if (dtype == "bf16" && chip.bf16 > 0) return {chip.bf16, true};
   if (dtype == "f8" && chip.f8 > 0) return {chip.f8, true};
-  if ((dtype == "f16" || dtype == "f8") && chip.f16 > 0)
-    return {chip.f16, has_tensor_cores(chip), true};
+  if ((dtype == "f16" || dtype == "f8") && chip.f16 > 0) return {chip.f16, has_tensor_cores(chip)};
   return {chip.f32};
 }
 
@@ -127,8 +126,8 @@ double size_seconds(OpWork work) {
 }
 
 double compute_seconds(const CountedOp& op, const Efficiency& e, const Peak& peak) {
-  double full = op.flop / (kPerTera * share_of_peak(op.work, e, peak.tensor) * peak.tflop_per_s);
-  if (peak.tensor && peak.half && op.op.ends_with("_grouped_nchw")) full /= kGroupedNchw;
+  const double full =
+      op.flop / (kPerTera * share_of_peak(op.work, e, peak.tensor) * peak.tflop_per_s);
   const double size = size_seconds(op.work);
   return size > 0 ? full * (1 + kSizeLoss * size / (full + size)) : full;
 }
@@ -188,7 +187,9 @@ OpTimes op_times(const CountedStep& step, const std::string& device) {
   times.host = step.host_ops * kHostOpSeconds * (step.compiled ? kCompiled.host : 1);
   const double all = p_sum(times.gpu, times.host, kOverlapPower);
   for (double& one : times.begin) one *= all / times.gpu;
-  const OpInterval& interval = chip.rows > 0 ? kKnownChip : kNewChip;
+  const OpInterval& interval = times.host > times.gpu / 2 ? kHostBound
+                               : chip.rows > 0            ? kKnownChip
+                                                          : kNewChip;
   times.step = {all, all * interval.low, all * interval.high};
   return times;
 }
