@@ -67,22 +67,32 @@ Script script_to_count(const Arguments& a, ProgressReport& progress) {
   return script;
 }
 
-// The GPU that the script takes for its own, one for each rank of a node.
-std::string pretended_gpu(const Cluster& cluster, int world) {
+// The GPU that the script takes for its own, one for each rank of a node. `real`: the CPU computes
+// its tensors; else they have shapes alone.
+std::string pretended_gpu(const Cluster& cluster, int world, bool real) {
   const bool named = cluster.device.starts_with("NVIDIA") || cluster.device.starts_with("MI");
   const nlohmann::ordered_json json = {
       {"name", (named ? "" : "NVIDIA ") + cluster.device},
       {"memory", static_cast<int64_t>(cluster.memory_gb.value_or(kUnknownMemory) * 1e9)},
       {"capability", capability_of(cluster.device)},
-      {"devices", std::min(world, cluster.devices_per_node)}};
+      {"devices", std::min(world, cluster.devices_per_node)},
+      {"real", real}};
   return json.dump();
 }
 
+// The step cannot be followed by the shapes of its tensors.
+class NeedsValues : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // The hook raises it within the script.
 constexpr std::string_view kRefused = "howmany_hook.pretend.Refused: ";
-constexpr std::string_view kBenchStart = "[script] ";  // of messages
+constexpr std::string_view kMetaTensor = "meta";  // in PyTorch's errors, if values were needed
+constexpr std::string_view kBenchStart = "[script] ";
 
-// Throws InputError if the hook refused the step, and std::runtime_error if the script failed.
+// Throws NeedsValues if the hook refused the step or PyTorch missed values, and std::runtime_error
+// if the script failed.
 void run_counting(const Script& script, const Words& flags, int world,
                   const BenchScratch& scratch) try {
   run_once(script, flags, world, 0, scratch);
@@ -92,17 +102,19 @@ void run_counting(const Script& script, const Words& flags, int world,
   const std::string_view why = error.what();
   const size_t refused = why.find(kRefused);
   if (refused != std::string_view::npos)
-    throw InputError(std::string(why.substr(refused + kRefused.size())));
+    throw NeedsValues(std::string(why.substr(refused + kRefused.size())));
   const size_t name = why.find(kBenchStart);
   if (name == std::string_view::npos) throw;
-  throw std::runtime_error(std::string(why.substr(name + kBenchStart.size())));
+  const std::string text(why.substr(name + kBenchStart.size()));
+  if (text.find(kMetaTensor) != std::string::npos) throw NeedsValues(text);
+  throw std::runtime_error(text);
 }
 
 // Throws InputError if nothing follows from the count, and std::runtime_error if the script fails.
-CountedStep count_once(const Script& script, const Cluster& cluster, int world) {
+CountedStep count_once(const Script& script, const Cluster& cluster, int world, bool real) {
   const PrivateFolder folder;
   const BenchScratch scratch(folder.path());
-  run_counting(script, {flag::kCount, pretended_gpu(cluster, world)}, world, scratch);
+  run_counting(script, {flag::kCount, pretended_gpu(cluster, world, real)}, world, scratch);
   const std::vector<SampleLine> lines = read_samples(scratch.samples);
   if (lines.size() != 1) throw InputError("script_bench: expected one counted step");
   const JsonNode line(lines[0].json, "script_bench");
@@ -120,15 +132,19 @@ class Counter {
   CountedStep count(int world) {
     progress_.report(fmt::format("counting a step of {}{} without a GPU", script_.name,
                                  world > 1 ? fmt::format(" as one of {} ranks", world) : ""));
-    return count_once(script_, cluster_, world);
+    return count_words(script_, world);
   }
 
   // Under its launcher or without it, as it takes one rank.
-  CountedStep count_alone() try { return count(1); } catch (const std::runtime_error&) {
+  CountedStep count_alone() try {
+    return count(1);
+  } catch (const InputError&) {
+    throw;
+  } catch (const std::runtime_error&) {
     if (script_.has_count() ? script_.one.empty() : python_of(script_.words).empty()) throw;
     Script other = script_;
     other.words = script_.has_count() ? script_.one : under_torchrun(script_.words);
-    return count_once(other, cluster_, 1);
+    return count_words(other, 1);
   }
 
   // Returns nullopt and reports why if the script fails. Throws InputError if nothing follows from
@@ -146,9 +162,23 @@ class Counter {
   }
 
  private:
+  // By shapes, or by the CPU if that is not possible.
+  CountedStep count_words(const Script& script, int world) {
+    try {
+      return count_once(script, cluster_, world, real_);
+    } catch (const NeedsValues& why) {
+      if (real_) throw;
+      progress_.report(
+          fmt::format("its step needs values, so this CPU computes it: {}", printable(why.what())));
+    }
+    real_ = true;
+    return count_once(script, cluster_, world, real_);
+  }
+
   const Script& script_;
   const Cluster& cluster_;
   ProgressReport& progress_;
+  bool real_ = false;
 };
 
 // The ranks of a node, but at most the largest number.

@@ -59,6 +59,10 @@ class AbsentScript(programs.TestCase):
         answer = self.answer("--group", "--fail-alone")
         self.assertEqual([answer["counted"]["world"], len(answer["predicted"])], [4, 4])
 
+    def test_a_step_that_needs_values_is_computed(self):
+        self.assertEqual(self.answer("--group")["counted"]["way"], "shapes")
+        self.assertEqual(self.answer("--group", "--needs-values")["counted"]["way"], "real")
+
     def test_strong_scaling_counts_each_number(self):
         answer = self.answer("--group", "--strong")
         self.assertEqual(answer["scaling"], "strong")

@@ -16,6 +16,7 @@ parser.add_argument("--batch", type=int, default=32)
 parser.add_argument("--unknown", action="store_true", help="half of the time is of an unknown operation")
 parser.add_argument("--refuse", default="", help="why nothing follows from the count")
 parser.add_argument("--raise-refused", default="", help="why, as the hook raises it")
+parser.add_argument("--needs-values", action="store_true")
 parser.add_argument("--fail-alone", action="store_true")
 parser.add_argument("--fail-in-group", action="store_true")
 parser.add_argument("--reserve", type=float, default=10, help="GB")
@@ -30,6 +31,8 @@ world = json.loads(pathlib.Path(costs).read_text())["world"] if costs else 1
 assert gpu["devices"] <= world, gpu
 if given.raise_refused:
     raise type("Refused", (Exception,), {"__module__": "howmany_hook.pretend"})(given.raise_refused)
+if given.needs_values and not gpu.get("real"):
+    raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 if given.fail_in_group and world > 1:
     raise SystemExit("it trains alone")
 if given.fail_alone and world == 1:
@@ -59,7 +62,7 @@ for _ in range(LAYERS):
         collectives.append({"op": "all_reduce", "bytes": GRADIENT, "ranks": world, "stride": 1})
         order.append(-len(collectives))
 order.append(2)
-counted = {"kind": "counted", "way": "shapes", "device": gpu["name"], "world": world, "samples": given.batch // share,
+counted = {"kind": "counted", "way": "real" if gpu.get("real") else "shapes", "device": gpu["name"], "world": world, "samples": given.batch // share,
            "micro_batches": 1, "parallel": "ddp" if world > 1 else "none", "compiled": False, "kinds": kinds,
            "order": order, "collectives": collectives, "gradients": gradients, "host_ops": 400,
            "memory": {"parameters": 1e9, "gradients": 1e9, "optimizer": 2e9, "peak": 0.9e9 * given.reserve,
