@@ -137,9 +137,20 @@ double CountedStep::flop() const {
   return sum;
 }
 
+std::span<const ReadyGradient> CountedStep::last_gradients() const {
+  const std::span<const ReadyGradient> all = gradients;
+  const auto passes = static_cast<size_t>(std::max(micro_batches, 1));
+  const size_t each = all.size() / passes;
+  if (all.size() % passes != 0) return all;
+  const auto last = all.last(each);
+  for (size_t at = 0; at < all.size(); ++at)
+    if (all[at].bytes != last[at % each].bytes) return all;
+  return last;
+}
+
 double CountedStep::gradient_bytes() const {
   double sum = 0;
-  for (const ReadyGradient& one : gradients) sum += one.bytes;
+  for (const ReadyGradient& one : last_gradients()) sum += one.bytes;
   return sum;
 }
 

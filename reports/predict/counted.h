@@ -28,6 +28,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -85,8 +86,10 @@ struct CountedStep {
   std::optional<CountedLoader> loader;
   std::map<std::string, int64_t> answered;
 
+  // Those of the last micro-batch if the others add up to the same gradients, else all.
+  std::span<const ReadyGradient> last_gradients() const;
   double flop() const;            // of a step
-  double gradient_bytes() const;  // of a step
+  double gradient_bytes() const;  // of last_gradients()
   size_t operations() const;      // of a step, without collectives
 };
 

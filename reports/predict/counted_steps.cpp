@@ -60,7 +60,7 @@ std::vector<LoggedCollective> called_in(const CountedStep& step, const OpTimes& 
 std::vector<LoggedCollective> ddp_buckets(const CountedStep& step, const OpTimes& times) {
   std::vector<LoggedCollective> calls;
   LoggedCollective bucket{.backward = 0};
-  for (const ReadyGradient& one : step.gradients) {
+  for (const ReadyGradient& one : step.last_gradients()) {
     bucket.bytes += one.bytes;
     bucket.at = std::max(bucket.at, times.begin[one.place]);
     if (bucket.bytes < (calls.empty() ? kFirstBucket : kBucket)) continue;
@@ -185,6 +185,16 @@ class Counted {
     return log_of(script_.largest(), times_.rbegin()->second).steps[0].collectives.size();
   }
 
+  // Of the gradients that a rank exchanges in a step.
+  double exchanged() const {
+    if (!script_.has_group()) return script_.alone().gradient_bytes();
+    double sum = 0;
+    for (const CountedCollective& one : script_.largest().collectives)
+      if (one.kind == Collective::kAllReduce || one.kind == Collective::kReduceScatter)
+        sum += one.bytes;
+    return sum;
+  }
+
   double reserved() const { return script_.largest().memory.reserved; }
 
   // Cores of one GPU that make its batches as fast as it trains.
@@ -207,7 +217,7 @@ class Counted {
         cluster_.device, format_seconds(t.step.value), format_seconds(t.step.low),
         format_seconds(t.step.high),
         t.host > t.gpu ? ", as long as Python needs to start its operations" : "");
-    text += fmt::format(" {} of gradients {} in {}.", format_gigabytes(step.gradient_bytes()),
+    text += fmt::format(" {} of gradients {} in {}.", format_gigabytes(exchanged()),
                         script_.has_group() ? "are exchanged" : "would be exchanged by DDP",
                         number(static_cast<int64_t>(exchanges()), "collective"));
     text += fmt::format(" A step reserves {}{}.", format_gigabytes(reserved()),
@@ -272,7 +282,7 @@ class Counted {
         {"samples", step.samples},
         {"operations", step.operations()},
         {"flop", step.flop()},
-        {"gradient_bytes", step.gradient_bytes()},
+        {"gradient_bytes", exchanged()},
         {"collectives", exchanges()},
         {"step_s", {{"value", t.step.value}, {"low", t.step.low}, {"high", t.step.high}}},
         {"gpu_s", t.gpu},

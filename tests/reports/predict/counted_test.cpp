@@ -30,6 +30,17 @@ TEST(Counted, ReadsAStep) {
   EXPECT_FALSE(step.loader);
 }
 
+TEST(Counted, AccumulatedGradientsAreExchangedOnce) {
+  CountedStep step;
+  step.micro_batches = 2;
+  step.gradients = {{1, 8}, {2, 40}, {5, 8}, {6, 40}};
+  ASSERT_EQ(step.last_gradients().size(), 2U);
+  EXPECT_EQ(step.last_gradients()[0].place, 5U);
+  EXPECT_EQ(step.gradient_bytes(), 48);
+  step.gradients[1].bytes = 4;  // of two models
+  EXPECT_EQ(step.last_gradients().size(), 4U);
+}
+
 TEST(Counted, ARefusedStepMayMissTheRest) {
   EXPECT_EQ(counted_from({{"refused", "a CUDA extension"}}, "count").refused, "a CUDA extension");
   EXPECT_NE(refusal({{"refused", ""}}), "");
