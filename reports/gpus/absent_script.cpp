@@ -136,15 +136,15 @@ class Counter {
   }
 
   // Under its launcher or without it, as it takes one rank.
-  CountedStep count_alone() try {
-    return count(1);
-  } catch (const InputError&) {
-    throw;
-  } catch (const std::runtime_error&) {
-    if (script_.has_count() ? script_.one.empty() : python_of(script_.words).empty()) throw;
-    Script other = script_;
-    other.words = script_.has_count() ? script_.one : under_torchrun(script_.words);
-    return count_words(other, 1);
+  CountedStep count_alone() {
+    try {
+      return count(1);
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::runtime_error&) {
+      if (interrupted() || !other_start()) throw;
+    }
+    return count_words(*other_start(), 1);
   }
 
   // Returns nullopt and reports why if the script fails. Throws InputError if nothing follows from
@@ -162,6 +162,18 @@ class Counter {
   }
 
  private:
+  // The script without its launcher, or under torchrun if it has none.
+  std::optional<Script> other_start() const {
+    Script other = script_;
+    if (script_.has_count())
+      other.words = script_.one;
+    else if (!python_of(script_.words).empty())
+      other.words = under_torchrun(script_.words);
+    else
+      return std::nullopt;
+    return other.words.empty() ? std::nullopt : std::optional(other);
+  }
+
   // By shapes, or by the CPU if that is not possible.
   CountedStep count_words(const Script& script, int world) {
     try {

@@ -175,7 +175,8 @@ class Counted {
 
   std::string why_not(int devices, bool counted, int world) const {
     if (const std::string why = cluster_.refusal(devices); !why.empty()) return why;
-    if (strong_ && !counted) return "the script fails there, or its share of the batch was not counted";
+    if (strong_ && !counted)
+      return "the script fails there, or its share of the batch was not counted";
     if (const std::string why = over_memory(reserved_on(script_, devices), cluster_); !why.empty())
       return why;
     return replay_refusal(log_of(script_.counts.at(world), times_.at(world)), devices);
@@ -265,11 +266,10 @@ class Counted {
       return fmt::format("Run the same command on one {} next.", cluster_.device);
     const double linear = last->devices * f.rows.front().per_s.value;
     return fmt::format(
-        "One {} for five minutes would narrow the interval on {} to about {} to {} {}: run the same "
-        "command there.",
-        cluster_.device, number(last->devices, f.noun),
-        format_count(linear * last->efficiency.low), format_count(linear * last->efficiency.high),
-        f.of_batches ? "GPU batches/s" : "samples/s");
+        "One {} for five minutes would narrow the interval on {} to about {} to {} {}: run the "
+        "same command there.",
+        cluster_.device, number(last->devices, f.noun), format_count(linear * last->efficiency.low),
+        format_count(linear * last->efficiency.high), f.of_batches ? "GPU batches/s" : "samples/s");
   }
 
   nlohmann::ordered_json figures() const {

@@ -61,8 +61,8 @@ struct Forecast {
   std::string cluster;          // of rehearsed or computed steps; empty: none
   bool computed = false;        // ClusterSteps::computed
   std::string noun = kGpuNoun;  // of its devices
-  std::string basis;  // if nothing was measured (step_forecast.h), what the rows are from
-  std::string next;   // then the measurement that would narrow them; empty: any of the user's own
+  std::string basis;            // if nothing was measured (step_forecast.h), what the rows are from
+  std::string next;  // then the measurement that would narrow them; empty: any of the user's own
   nlohmann::ordered_json counted = {};  // figures of a counted script (counted_steps.h), or null
   std::vector<RateAt> measured;
   std::vector<ForecastRow> rows;       // by number of GPUs
