@@ -6,24 +6,19 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 
-#include "core/base/private_folder.h"
 #include "core/base/process.h"
 #include "core/base/schema/flags.h"
-#include "core/base/schema/samples.h"
 #include "core/base/text/format.h"
-#include "core/base/text/json.h"
 #include "core/base/text/table.h"
 #include "reports/gpus/absent.h"
 #include "reports/gpus/progress.h"
 #include "reports/gpus/resolve.h"
 #include "reports/gpus/resolve_devices.h"
+#include "reports/predict/count_step.h"
 #include "reports/predict/counted_steps.h"
-#include "reports/results/bench_file.h"
 #include "reports/results/machine.h"
 
 namespace howmany::reports {
@@ -67,72 +62,26 @@ Script script_to_count(const Arguments& a, ProgressReport& progress) {
   return script;
 }
 
-// The GPU that the script takes for its own, one for each rank of a node. `real`: the CPU computes
-// its tensors; else they have shapes alone.
-std::string pretended_gpu(const Cluster& cluster, int world, bool real) {
+// The GPU that the script takes for its own, one for each rank of a node.
+PretendedGpu pretended_gpu(const Cluster& cluster) {
   const bool named = cluster.device.starts_with("NVIDIA") || cluster.device.starts_with("MI");
-  const nlohmann::ordered_json json = {
-      {"name", (named ? "" : "NVIDIA ") + cluster.device},
-      {"memory", static_cast<int64_t>(cluster.memory_gb.value_or(kUnknownMemory) * 1e9)},
-      {"capability", capability_of(cluster.device)},
-      {"devices", std::min(world, cluster.devices_per_node)},
-      {"real", real}};
-  return json.dump();
-}
-
-// The step cannot be followed by the shapes of its tensors.
-class NeedsValues : public InputError {
- public:
-  using InputError::InputError;
-};
-
-// The hook raises it within the script.
-constexpr std::string_view kRefused = "howmany_hook.pretend.Refused: ";
-constexpr std::string_view kMetaTensor = "meta";  // in PyTorch's errors, if values were needed
-constexpr std::string_view kBenchStart = "[script] ";
-
-// Throws NeedsValues if the hook refused the step or PyTorch missed values, and std::runtime_error
-// if the script failed.
-void run_counting(const Script& script, const Words& flags, int world,
-                  const BenchScratch& scratch) try {
-  run_once(script, flags, world, 0, scratch);
-} catch (const InputError&) {
-  throw;
-} catch (const std::runtime_error& error) {
-  const std::string_view why = error.what();
-  const size_t refused = why.find(kRefused);
-  if (refused != std::string_view::npos)
-    throw NeedsValues(std::string(why.substr(refused + kRefused.size())));
-  const size_t name = why.find(kBenchStart);
-  if (name == std::string_view::npos) throw;
-  const std::string text(why.substr(name + kBenchStart.size()));
-  if (text.find(kMetaTensor) != std::string::npos) throw NeedsValues(text);
-  throw std::runtime_error(text);
-}
-
-// Throws InputError if nothing follows from the count, and std::runtime_error if the script fails.
-CountedStep count_once(const Script& script, const Cluster& cluster, int world, bool real) {
-  const PrivateFolder folder;
-  const BenchScratch scratch(folder.path());
-  run_counting(script, {flag::kCount, pretended_gpu(cluster, world, real)}, world, scratch);
-  const std::vector<SampleLine> lines = read_samples(scratch.samples);
-  if (lines.size() != 1) throw InputError("script_bench: expected one counted step");
-  const JsonNode line(lines[0].json, "script_bench");
-  CountedStep step = counted_from(line.at(sample_line::kCounted).value(), sample_line::kCounted);
-  if (!step.refused.empty()) throw InputError(step.refused);
-  if (step.samples == 0) step.samples = static_cast<double>(script.samples_per_step);
-  return step;
+  return {.name = (named ? "" : "NVIDIA ") + cluster.device,
+          .memory = static_cast<int64_t>(cluster.memory_gb.value_or(kUnknownMemory) * 1e9),
+          .capability = capability_of(cluster.device),
+          .devices = cluster.devices_per_node};
 }
 
 class Counter {
  public:
   Counter(const Script& script, const Cluster& cluster, ProgressReport& progress)
-      : script_(script), cluster_(cluster), progress_(progress) {}
+      : script_(script),
+        progress_(progress),
+        counter_(pretended_gpu(cluster), [&](const std::string& line) { progress.report(line); }) {}
 
   CountedStep count(int world) {
     progress_.report(fmt::format("counting a step of {}{} without a GPU", script_.name,
                                  world > 1 ? fmt::format(" as one of {} ranks", world) : ""));
-    return count_words(script_, world);
+    return counter_.count(script_, world);
   }
 
   // Under its launcher or without it, as it takes one rank.
@@ -144,7 +93,7 @@ class Counter {
     } catch (const std::runtime_error&) {
       if (interrupted() || !other_start()) throw;
     }
-    return count_words(*other_start(), 1);
+    return counter_.count(*other_start(), 1);
   }
 
   // Returns nullopt and reports why if the script fails. Throws InputError if nothing follows from
@@ -174,23 +123,9 @@ class Counter {
     return other.words.empty() ? std::nullopt : std::optional(other);
   }
 
-  // By shapes, or by the CPU if that is not possible.
-  CountedStep count_words(const Script& script, int world) {
-    try {
-      return count_once(script, cluster_, world, real_);
-    } catch (const NeedsValues& why) {
-      if (real_) throw;
-      progress_.report(
-          fmt::format("its step needs values, so this CPU computes it: {}", printable(why.what())));
-    }
-    real_ = true;
-    return count_once(script, cluster_, world, real_);
-  }
-
   const Script& script_;
-  const Cluster& cluster_;
   ProgressReport& progress_;
-  bool real_ = false;
+  StepCounter counter_;
 };
 
 // The ranks of a node, but at most the largest number.

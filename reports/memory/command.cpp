@@ -42,7 +42,7 @@ int run_memory(const MemoryArguments& a, const std::vector<std::string>& command
     if (!a.quiet)
       print_stderr("counting a step of {}{}\n", script.name,
                    ranks > 1 ? fmt::format(" as one of {} ranks", ranks) : "");
-    rows.push_back(measure_memory(script, ranks));
+    rows.push_back(measure_memory(script, ranks, a.device_memory));
     if (interrupted()) return exit_code::kInterrupted;
   }
   const MemoryQuestion question{script.name, a.device_memory};

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -17,7 +19,9 @@
 #include "core/base/text/format.h"
 #include "core/base/text/json.h"
 #include "core/base/text/table.h"
+#include "reports/predict/count_step.h"
 #include "reports/results/bench_file.h"
+#include "reports/results/machine.h"
 
 namespace howmany::reports {
 namespace {
@@ -25,6 +29,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kBenchName = "[script] ";  // before a message
+constexpr const char* kUsualGpu = "NVIDIA A100";      // of which the allocator is the same
+constexpr std::array<int, 2> kUsualCapability = {8, 0};
+constexpr int64_t kUsualMemory = 80'000'000'000;
 constexpr double kSafeShare = 0.9;  // of a device's memory; the rest is for libraries
 
 double bytes_of(const BenchRow& row, const char* metric) {
@@ -51,11 +58,10 @@ const char* evidence_of(const ScriptMemory& row) {
 std::string source_of(const std::vector<ScriptMemory>& rows) {
   const bool on_gpu = std::ranges::any_of(rows, &ScriptMemory::on_gpu);
   const bool several = std::ranges::any_of(rows, [](auto& row) { return row.ranks > 1; });
-  std::string text =
-      on_gpu
-          ? "Counted by PyTorch's allocator on the GPU here."
-          : "Counted from the tensors of steps on the CPU, and given to a model of PyTorch's GPU "
-            "allocator (reserved). The workspaces of GPU kernels are not in it.";
+  std::string text = on_gpu ? "Counted by PyTorch's allocator on the GPU here."
+                            : "No GPU is here: the tensors of a step were counted, and given to a "
+                              "model of PyTorch's GPU "
+                              "allocator (reserved). The workspaces of GPU kernels are not in it.";
   if (several)
     text +=
         " With more ranks than one, a single process ran as one of them: what FSDP divides is "
@@ -98,9 +104,31 @@ Script launched(Script script) {
   return script;
 }
 
+// On a GPU that is not here. Returns nullopt if the script trains on the CPU, or cannot be
+// followed.
+std::optional<ScriptMemory> counted_memory(const Script& script, int ranks,
+                                           int64_t device_memory) try {
+  StepCounter counter({.name = kUsualGpu,
+                       .memory = device_memory > 0 ? device_memory : kUsualMemory,
+                       .capability = kUsualCapability,
+                       .devices = ranks},
+                      [](const std::string&) {});
+  const CountedMemory found = counter.count(script, ranks).memory;
+  return ScriptMemory{.ranks = ranks,
+                      .parameters = found.parameters,
+                      .gradients = found.gradients,
+                      .optimizer = found.optimizer,
+                      .peak = found.peak,
+                      .reserved = found.reserved};
+} catch (const std::runtime_error&) {
+  return std::nullopt;
+}
+
 }  // namespace
 
-ScriptMemory measure_memory(const Script& script, int ranks) {
+ScriptMemory measure_memory(const Script& script, int ranks, int64_t device_memory) {
+  if (read_machine().gpus.empty())
+    if (auto memory = counted_memory(script, ranks, device_memory)) return *memory;
   const PrivateFolder folder;
   const BenchScratch scratch(folder.path());
   ScriptMemory memory{.ranks = ranks};

@@ -2,9 +2,10 @@
 // The memory of a step of the user's own script, and the answer. Values only, except that
 // measure_memory() runs programs.
 //
-// On a GPU, PyTorch's allocator counts it. On the CPU, the tensors of a step are counted and given
-// to a model of that allocator (torch_hook/memory.py). With n > 1, one process is one of n ranks
-// with collectives that take no time: what FSDP divides is divided.
+// On a GPU, PyTorch's allocator counts it. Without one, the tensors of a step are counted and given
+// to a model of that allocator (torch_hook/memory.py): those on a GPU that the script takes for its
+// own, or those of the CPU if it trains there. With n > 1, one process is one of n ranks with
+// collectives that take no time: what FSDP divides is divided.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,9 @@ struct ScriptMemory {
   double activations() const { return std::max(0.0, peak - parameters - gradients - optimizer); }
 };
 
-// Runs the script once. Throws InputError.
-ScriptMemory measure_memory(const Script& script, int ranks);
+// Runs the script once, or twice if it trains on the CPU. `device_memory`: bytes, which the script
+// sees; 0: unknown. Throws InputError.
+ScriptMemory measure_memory(const Script& script, int ranks, int64_t device_memory = 0);
 
 struct MemoryQuestion {
   std::string script;         // the name that results show

@@ -105,8 +105,11 @@ std::string footnote(const Forecast& f) {
   if (!f.basis.empty())
     return fmt::format(
         "Predicted rows: the step of one GPU with the times of {}, not from a run. Their intervals "
-        "are as wide as {} published curves of weak scaling and the rates of one GPU spread.",
-        f.cluster, rung.curves);
+        "are as wide as {} of weak scaling and the rates of one GPU spread.",
+        f.cluster,
+        last.devices <= f.options.devices_per_node
+            ? fmt::format("{} published rates", kComputedRows)
+            : fmt::format("{} published curves", rung.curves));
   if (!f.cluster.empty())
     return fmt::format(
         "{}{} The intervals are as wide as {} published curves of weak scaling spread{}. {}",

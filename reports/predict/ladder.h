@@ -29,6 +29,7 @@ namespace howmany::reports {
 
 constexpr double kPredictionCoverage = 0.9;
 constexpr int kMaxPredicted = 16'384;
+constexpr int kComputedRows = 324;  // published ones, behind predict_computed() within a node
 
 struct RateAt {
   int devices = 1;

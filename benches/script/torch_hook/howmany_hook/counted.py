@@ -106,7 +106,7 @@ class Counter:
         kinds = list(self._kinds)
         members = ("op", "work", "dtype", "flop", "read", "written", "phase")
         if not used:
-            self.refused = "no operation of a step ran on the GPU"
+            self.refused = "no operation of a step ran on the GPU: the script chooses the CPU"
         elif parallel == "dtensor":
             self.refused = "the exchanges of tensor parallelism (DTensor) are not counted"
         return {

@@ -106,6 +106,10 @@ class Pretended(TorchDispatchMode):
     def without_values(self, tensor):
         return device_of(tensor).type == "meta"
 
+    def waits(self, tensor):
+        """True for a tensor of the CPU without values."""
+        return self.without_values(tensor) and tensor in self._marked
+
     def values(self, tensor):
         """Returns a real tensor; the values are made up if they are not known."""
         if _known(tensor) is not None:
@@ -164,7 +168,7 @@ class Pretended(TorchDispatchMode):
             return args[0]
         if func is aten._local_scalar_dense.default:
             return self._item(func, args, kwargs)
-        result = func(*self._emptied(args), **self._emptied(kwargs))
+        result = func(*self._emptied(args), **self._emptied(self._placed(kwargs)))
         for one in tree_leaves(result):
             if isinstance(one, torch.Tensor):
                 self._marked.add(one)

@@ -149,7 +149,8 @@ def _on_tensors(mode):
         kwargs = {name: placed(word) for name, word in kwargs.items()}
         words = [*args, *kwargs.values()]
         rest = [word for word in words if word is not None and not isinstance(word, (bool, torch.device))]
-        if gpu in words and not kwargs.get("copy") and mode.on_gpu(tensor) and all(one == tensor.dtype for one in rest):
+        stays = not kwargs.get("copy") and all(one == tensor.dtype for one in rest)
+        if stays and (gpu in words and mode.on_gpu(tensor) or cpu in words and mode.waits(tensor)):
             return tensor
         mode.to_host = cpu in words
         try:
