@@ -134,12 +134,29 @@ class Counted {
 
   Range per_s() const {
     const double samples = samples_of(script_.alone());
-    const Range& s = alone().step;
+    const Range s = fed(alone().step, samples);
     return {samples / s.value, samples / s.high, samples / s.low};
   }
 
+  // The seconds of a step, or those that the loader needs for its samples if these are more.
+  Range fed(Range seconds, double samples) const {
+    const double least = samples * loader_s();
+    for (double Range::*end : {&Range::value, &Range::low, &Range::high})
+      seconds.*end = std::max(seconds.*end, least);
+    return seconds;
+  }
+
+  // Seconds of a sample, on the cores that a node of the cluster has for each GPU; 0: not known.
+  double loader_s() const {
+    const auto& loader = script_.alone().loader;
+    if (!loader || loader->samples == 0 || !cluster_.cores_per_node) return 0;
+    const double cores = static_cast<double>(*cluster_.cores_per_node) / cluster_.devices_per_node;
+    return loader->core_s_per_batch / loader->samples / cores;
+  }
+
   StepOn step_on_one() const {
-    StepOn step{.seconds = alone().step, .samples = samples_of(script_.alone()), .why = ""};
+    const double samples = samples_of(script_.alone());
+    StepOn step{.seconds = fed(alone().step, samples), .samples = samples, .why = ""};
     step.why = over_memory(reserved_on(script_, 1), cluster_);
     return step;
   }
@@ -160,8 +177,9 @@ class Counted {
       return replayed_seconds(log_of(script_.counts.at(world), times, scale), cluster_, devices) +
              scale * more_optimizer(devices);
     };
-    step.seconds = {replayed(times.step.value), replayed(times.step.low),
-                    replayed(times.step.high)};
+    step.seconds = fed({replayed(times.step.value), replayed(times.step.low),
+                        replayed(times.step.high)},
+                       step.samples);
     return step;
   }
 

@@ -164,6 +164,18 @@ TEST(CountedSteps, TheLoaderNeedsTheCoresOfItsBatches) {
   EXPECT_NEAR(f.counted["loader_cores_per_gpu"].get<double>(), 0.5 / step, 1e-9);
 }
 
+TEST(CountedSteps, NoRowIsFasterThanTheLoaderOfItsNode) {
+  nlohmann::json json = count_json();
+  const CountedScript free = script({json});
+  const double step = op_times(free.alone(), "A100").step.value, samples = free.alone().samples;
+  json["loader"] = {{"core_s_per_batch", 40 * step}, {"samples", samples}, {"workers", 4}};
+  Cluster cluster = same_times(1e-9);
+  cluster.cores_per_node = 10 * cluster.devices_per_node;
+  const Forecast f = forecast(script({json}), cluster, up_to_two());
+  EXPECT_NEAR(f.rows[0].per_s.value, samples / (4 * step), 1e-6 * f.rows[0].per_s.value);
+  EXPECT_NEAR(f.rows[1].efficiency.value, std::exp(-kRestInNode), 1e-3);
+}
+
 TEST(CountedSteps, TheForecastSurvivesItsJson) {
   const Forecast f = forecast(script({count_json()}), same_times(1e-6), up_to_two());
   const nlohmann::json json = to_json(f);

@@ -70,7 +70,7 @@ class Counter:
 
     @contextlib.contextmanager
     def silent(self):
-        """For operations that stand for others."""
+        """For operations that replace others."""
         self._silent += 1
         try:
             yield

@@ -24,7 +24,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 KNOWN, MADE_UP = 1 << 16, 1 << 26  # elements
 aten = torch.ops.aten
 device_of = torch._C.TensorBase.device.__get__
-_float_types = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class Refused(Exception):
