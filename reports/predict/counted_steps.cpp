@@ -177,9 +177,9 @@ class Counted {
       return replayed_seconds(log_of(script_.counts.at(world), times, scale), cluster_, devices) +
              scale * more_optimizer(devices);
     };
-    step.seconds = fed({replayed(times.step.value), replayed(times.step.low),
-                        replayed(times.step.high)},
-                       step.samples);
+    step.seconds =
+        fed({replayed(times.step.value), replayed(times.step.low), replayed(times.step.high)},
+            step.samples);
     return step;
   }
 
