@@ -89,6 +89,9 @@ class Counted(programs.TestCase):
     def test_what_scripts_call_beside_their_model_works(self):
         self.assertIsNone(self.count("calls")["refused"])
 
+    def test_one_step_is_not_enough(self):
+        self.assertIn("after its first step", self.count("once")["refused"])
+
     def test_a_shape_that_depends_on_values_is_refused_unless_real(self):
         with self.assertRaisesRegex(AssertionError, "the shape of _unique2 depends on values"):
             self.count("shapes")

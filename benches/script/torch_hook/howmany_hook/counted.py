@@ -28,7 +28,7 @@ class Counter:
         self.mode = None  # pretend.Pretended
         self.refused = None
         self._kinds = {}  # Operation and phase: index
-        self._now, self._last = Step(), None
+        self._now, self._last, self._steps = Step(), None, 0
         self._silent = 0
         self._watched = set()  # ids of parameters
         self._answered = {}
@@ -92,6 +92,7 @@ class Counter:
     def stepped(self):
         """A step has ended."""
         self._last, self._now = self._now, Step()
+        self._steps += 1
         if self.mode:
             now = dict(self.mode.answered)
             self._answered = {name: count - self._was_answered.get(name, 0) for name, count in now.items()}
@@ -105,7 +106,9 @@ class Counter:
         names = {old: new for new, old in enumerate(used)}
         kinds = list(self._kinds)
         members = ("op", "work", "dtype", "flop", "read", "written", "phase")
-        if not used:
+        if self._steps < 2:  # the first is not like others: the optimizer makes its state
+            self.refused = "the script ended after its first step"
+        elif not used:
             self.refused = "no operation of a step ran on the GPU: the script chooses the CPU"
         elif parallel == "dtensor":
             self.refused = "the exchanges of tensor parallelism (DTensor) are not counted"

@@ -15,6 +15,7 @@ Thread safety. Call from the thread that trains. A dispatch mode is of one threa
 """
 
 import collections
+import functools
 import weakref
 
 import torch
@@ -61,6 +62,11 @@ def _known(tensor):
 
 def _is_gpu_device(device):
     return device is not None and torch.device(device).type in ("cuda", "meta")
+
+
+@functools.lru_cache(maxsize=None)
+def _is_composite(func):
+    return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 
 def _writes(func):
@@ -141,6 +147,9 @@ class Pretended(TorchDispatchMode):
         is_here = [t for t in tensors if self.on_gpu(t)]
         if not is_here and not _is_gpu_device(device):
             return self._on_cpu(func, args, kwargs, tensors)
+        if _is_composite(func):  # in inference mode
+            with self:
+                return func.decompose(*args, **kwargs)
         handler = self._handlers.get(func.overloadpacket)
         if handler:
             return handler(func, args, kwargs)

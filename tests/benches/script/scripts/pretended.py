@@ -140,6 +140,15 @@ def calls():
     for inputs, labels in batches():
         cross_entropy(model(inputs.cuda()), labels.cuda()).backward()
         optimizer.step()
+        with torch.inference_mode():
+            assert model(inputs.cuda()).to(torch.float16).mean().item() == 1  # made up
+
+
+def once():
+    model = layers().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model(torch.randn(4, WIDTH, device="cuda")).sum().backward()
+    optimizer.step()
 
 
 def shapes():
