@@ -4,6 +4,7 @@
 import copy
 import os
 import sys
+import tempfile
 
 import torch
 from torch.nn.functional import cross_entropy, ctc_loss, scaled_dot_product_attention
@@ -117,6 +118,9 @@ def calls():
     copied = copy.deepcopy(model)
     assert next(copied.parameters()).is_cuda and next(copied.parameters()) is not next(model.parameters())
     model.load_state_dict(model.state_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        torch.save(model.state_dict(), f"{folder}/new.pt")
+        os.replace(f"{folder}/new.pt", f"{folder}/last.pt")
     with torch.device("cuda"):
         assert torch.nn.Linear(2, 2).weight.is_cuda and torch.tensor([1.0]).is_cuda
     torch.randn(3, device=device, generator=torch.Generator(device="cuda").manual_seed(1))
