@@ -86,7 +86,7 @@ struct CountedStep {
   std::optional<CountedLoader> loader;
   std::map<std::string, int64_t> answered;
 
-  // Those of the last micro-batch if the others add up to the same gradients, else all.
+  // The last micro-batch alone if all have the same gradients, else all.
   std::span<const ReadyGradient> last_gradients() const;
   double flop() const;            // of a step
   double gradient_bytes() const;  // of last_gradients()

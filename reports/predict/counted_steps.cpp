@@ -204,7 +204,7 @@ class Counted {
     return log_of(script_.largest(), times_.rbegin()->second).steps[0].collectives.size();
   }
 
-  // Of the gradients that a rank exchanges in a step.
+  // Bytes of gradients that a rank exchanges in a step.
   double exchanged() const {
     if (!script_.has_group()) return script_.alone().gradient_bytes();
     double sum = 0;

@@ -60,7 +60,7 @@ Predicted predict(const std::vector<RateAt>& measured, int devices, int devices_
 // Predicts the rate on `devices` GPUs from that on one, if the loss of the exchanges is computed
 // (preset.h). The rest of the loss is that which computed exchanges leave unexplained in published
 // curves, over `exchanges`: the number of micro-batches for each exchange. Within a node, the
-// interval is that of curves whose exchanges were computed.
+// interval is as wide as the residuals of published rates (rungs.h).
 Predicted predict_computed(double per_s, int devices, int devices_per_node, double computed_loss,
                            double exchanges);
 

@@ -26,7 +26,7 @@ const Efficiency& efficiency(std::string_view name) {
   return *std::ranges::find(kEfficiencies, "any", &Efficiency::generation);
 }
 
-// Of an operation that would take `full` seconds if it filled the chip.
+// For an operation that would take `full` seconds if it filled the chip.
 double sized(double full, double size) { return full * (1 + kSizeLoss * size / (full + size)); }
 
 double root(double a, double b, double p) {

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the operations of a step on a GPU that is not here (settings.py: HOWMANY_SCRIPT_COUNT)."""
 
-import functools
-
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from howmany_hook import mixed_precision, pretended_cuda, rehearsal
 from howmany_hook.counted import Counter
@@ -29,14 +26,3 @@ def install(session, settings):
         world = rehearsal.CostTable.read(settings.rehearse).world if settings.rehearse else settings.world
         pretended_group.install(counter, settings.rank, world)
     mode.__enter__()
-
-
-def real_values(fetch):
-    """While a DataLoader makes a batch, its tensors are real and do not count."""
-
-    @functools.wraps(fetch)
-    def fetched(iterator):
-        with _disable_current_modes():
-            return fetch(iterator)
-
-    return fetched

@@ -16,7 +16,7 @@ from torch._C._dynamo import eval_frame
 from torch.optim import optimizer as optimizers
 from torch.utils.data import dataloader
 
-from howmany_hook import counting, phases, place, process, rehearsal, wrap
+from howmany_hook import phases, place, process, rehearsal, wrap
 from howmany_hook.forward import Forward
 from howmany_hook.loaders import Switch
 from howmany_hook.memory import StepMemory
@@ -82,6 +82,8 @@ def install(settings):
     session = Session(settings, guard)
     guard(process.describe, settings)
     if settings.count:
+        from howmany_hook import counting
+
         counting.install(session, settings)
     elif settings.rehearse and "LOCAL_RANK" in os.environ:
         session.rehearse(rehearsal.Rehearsal(settings.rehearse))
@@ -119,7 +121,7 @@ def _watch_loaders(session, guard):
     iterator = dataloader._BaseDataLoaderIter
     fetch = iterator.__next__
     if session.counter:
-        fetch = counting.real_values(fetch)
+        fetch = session.counter.mode.paused(fetch)
     elif session.memory:
         fetch = session.memory.paused()(fetch)
 

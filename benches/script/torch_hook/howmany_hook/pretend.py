@@ -19,7 +19,7 @@ import functools
 import weakref
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 KNOWN, MADE_UP = 1 << 16, 1 << 26  # elements
@@ -82,7 +82,7 @@ class Pretended(TorchDispatchMode):
         self.inside = False  # an operation runs: PyTorch's own Python code sees the real devices
         self._counter = counter
         self._marked = Storages()  # of the GPU if `real`, else those without values of the CPU
-        self.to_host = False  # the script asks for a copy on the CPU
+        self.to_host = False  # the script copies to the CPU
         self.answered = collections.Counter()
         self._handlers = {
             aten._to_copy: self._moved,
@@ -101,7 +101,7 @@ class Pretended(TorchDispatchMode):
     def _should_skip_dynamo(cls):  # else torch imports it, which takes a second; nothing is compiled
         return False
 
-    # Where a tensor is.
+    # Places of tensors.
 
     def on_gpu(self, tensor):
         if self.real:
@@ -131,6 +131,16 @@ class Pretended(TorchDispatchMode):
         self._marked.add(empty)
         return empty
 
+    def paused(self, fetch):
+        """While a DataLoader makes a batch, its tensors are real and do not count."""
+
+        @functools.wraps(fetch)
+        def fetched(iterator):
+            with _disable_current_modes():
+                return fetch(iterator)
+
+        return fetched
+
     # Operations.
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -144,19 +154,21 @@ class Pretended(TorchDispatchMode):
     def _run_one(self, func, args, kwargs):
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         device = kwargs.get("device")
-        is_here = [t for t in tensors if self.on_gpu(t)]
-        if not is_here and not _is_gpu_device(device):
-            return self._on_cpu(func, args, kwargs, tensors)
+        of_gpu = _is_gpu_device(device) or any(self.on_gpu(t) for t in tensors)
+        if not of_gpu and not any(self.without_values(t) for t in tensors):
+            return func(*args, **kwargs)
         if _is_composite(func):  # in inference mode
             with self:
                 return func.decompose(*args, **kwargs)
+        if not of_gpu:
+            return self._without_values_on_cpu(func, args, kwargs)
         handler = self._handlers.get(func.overloadpacket)
         if handler:
             return handler(func, args, kwargs)
         return self._on_gpu(func, args, kwargs)
 
     def _distributed(self, func, args, kwargs):
-        """An operation of a DTensor counts as that of its own part. What it does within is not seen here."""
+        """A DTensor counts by its own part. The operations within it are not seen here."""
         if func.overloadpacket in (aten.normal_, aten.uniform_) and not self.real:
             return args[0]  # it would ask the GPU for the state of its random numbers
         result = func(*args, **self._placed(kwargs))
@@ -169,9 +181,7 @@ class Pretended(TorchDispatchMode):
             self._counter.saw(func, *parts)
         return result
 
-    def _on_cpu(self, func, args, kwargs, tensors):
-        if not any(self.without_values(t) for t in tensors):
-            return func(*args, **kwargs)
+    def _without_values_on_cpu(self, func, args, kwargs):
         if func is aten.copy_.default and not self.without_values(args[0]):
             return args[0]
         if func is aten._local_scalar_dense.default:
@@ -209,6 +219,10 @@ class Pretended(TorchDispatchMode):
         if sum(t.numel() for t in tensors) > MADE_UP:
             raise Refused(f"PyTorch does not know the shapes of {func}")
         self._made_up(func)
+        return self._emptied(self._really(func, args, kwargs))
+
+    def _really(self, func, args, kwargs):
+        """Returns the result of the real operation. Values that are not known are 1."""
 
         def real(value):
             if not isinstance(value, torch.Tensor) or not self.without_values(value):
@@ -216,7 +230,7 @@ class Pretended(TorchDispatchMode):
             return torch.ones(value.shape, dtype=value.dtype) if _known(value) is None else _known(value)
 
         placed = {k: "cpu" if k == "device" else v for k, v in kwargs.items()}
-        return self._emptied(func(*tree_map(real, args), **tree_map(real, placed)))
+        return func(*tree_map(real, args), **tree_map(real, placed))
 
     def _placed(self, kwargs):
         device = "cpu" if self.real else "meta"
@@ -243,13 +257,8 @@ class Pretended(TorchDispatchMode):
             return None
         if not tensors and not self._is_small(func, args, kwargs):
             return None
-
-        def real(value):
-            return _known(value) if isinstance(value, torch.Tensor) and self.without_values(value) else value
-
-        placed = {k: "cpu" if k == "device" else v for k, v in kwargs.items()}
         try:
-            return func(*tree_map(real, args), **tree_map(real, placed))
+            return self._really(func, args, kwargs)
         except Exception:
             return None
 
@@ -275,11 +284,11 @@ class Pretended(TorchDispatchMode):
     def _made_up(self, func):
         self.answered[func.overloadpacket.__name__] += 1
 
-    # Operations that move values, or ask for them.
+    # Operations that move or read values.
 
     def _moved(self, func, args, kwargs):
         tensor, device = args[0], kwargs.get("device")
-        stays = self.real and not self.to_host and self.on_gpu(tensor)  # C++ casts on what it takes for a CPU
+        stays = self.real and not self.to_host and self.on_gpu(tensor)  # for C++, this cast is on a CPU
         if stays or device is None or _is_gpu_device(device):
             if self.on_gpu(tensor):
                 return self._on_gpu(func, args, kwargs)
@@ -339,7 +348,7 @@ class Pretended(TorchDispatchMode):
         return torch.empty(tensor.numel(), tensor.dim(), dtype=torch.int64, device="cuda")
 
     def _resized(self, func, args, kwargs):
-        """An operation whose result has a shape that follows from known values."""
+        """The shape of the result follows from known values."""
         if self.real:
             return self._on_gpu(func, args, kwargs)
         values = self._values_of(func, args, kwargs)

@@ -135,7 +135,7 @@ def _on_tensors(mode):
     """Tensors without values, or of the GPU."""
     cpu, gpu = torch.device("cpu"), torch.device("cuda", 0)
     kind = torch.Tensor
-    plain = {name: getattr(kind, name) for name in ("numpy", "tolist", "to", "cuda", "__deepcopy__", "__repr__", "type")}
+    plain = {name: getattr(kind, name) for name in ("numpy", "tolist", "to", "__deepcopy__", "__repr__", "type")}
 
     def device(tensor):
         real = device_of(tensor)
@@ -300,7 +300,7 @@ def _on_compilers(compiled):
 
     torch.compile = compile
     torch.nn.Module.compile = compile_module
-    torch.jit.script = lambda function, *args, **kwargs: function  # it would compile what is replaced here
+    torch.jit.script = lambda function, *args, **kwargs: function  # it cannot compile functions of Python that replace those of C++
 
 
 def install(mode, device, compiled):

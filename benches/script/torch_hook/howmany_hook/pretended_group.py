@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 
 from howmany_hook import rehearsal
+from howmany_hook.operations import DTYPES
 
-DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
 HALVES = ("fp16_compress", "bf16_compress")
 
 

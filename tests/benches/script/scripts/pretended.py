@@ -112,7 +112,7 @@ def large():
 
 
 def calls():
-    """What scripts call beside their model."""
+    """Other calls of scripts than those of their model."""
     device, model = torch.device("cuda"), layers().cuda()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     copied = copy.deepcopy(model)
@@ -146,6 +146,7 @@ def calls():
         optimizer.step()
         with torch.inference_mode():
             assert model(inputs.cuda()).to(torch.float16).mean().item() == 1  # made up
+            assert model(inputs.cuda()).cpu().mean().item() == 1
 
 
 def once():
